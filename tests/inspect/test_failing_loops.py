@@ -55,3 +55,10 @@ def test_what_is_drawn_once_for_all_rounds_of_the_inner_loop() -> None:
     assert loops().begin_after(moment((2, 3)))
     assert not loops().begin_after(moment((2, 5)))
     assert not loops().begin_after(moment((1, 3)))
+
+
+def test_what_a_call_of_the_same_statement_has_computed() -> None:
+    called = loops(path=(3, 6))
+    drawn = (Place(2, None, 3, ""), Place(2, None, 40, "", "draw"))
+    assert called.begin_after(TraceEvent(0, drawn[1], "mul", drawn[:1]))
+    assert not called.begin_after(TraceEvent(0, drawn[1], "mul"))

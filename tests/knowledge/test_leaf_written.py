@@ -56,6 +56,12 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "assert wide.weight.grad is not None\n",
         ("    rows = table(ids).clone()",),
     ),
+    "starting values of rows, in a function that hands back the parameter": (
+        "def begun(net, rows):\n    table = net[0].weight\n    for row in rows:\n"
+        "        table[row] = table[:2].mean(0)\n    return table\n"
+        "table = begun(net, [2, 3])\n",
+        ("        with torch.no_grad():",),
+    ),
     "a parameter's other name, and the result is computed from it": (
         "class Warp(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.shift = nn.Parameter(torch.ones(1, 2))\n    def forward(self, x):\n"

@@ -29,6 +29,40 @@ STEPS_IN_ROUNDS = """for _ in range(3):
 """
 
 PROGRAMS = {
+    "what one call of a statement computes, and the loop of another only reads": (
+        """
+class Rollout:
+    def __init__(self):
+        self.kept = []
+    def add(self, value):
+        self.kept.append(value)
+    def get(self):
+        return {"old": torch.stack(self.kept), "x": torch.ones(4, 3)}
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+def collect(n):
+    rollout = Rollout()
+    for _ in range(n):
+        rollout.add(net(torch.ones(3)).tanh().squeeze())
+    return rollout.get()
+# %%
+def update(data):
+    for _ in range(3):
+        ratio = (net(data["x"]).tanh().squeeze(1) - data["old"]).exp()
+        loss = ratio.mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss.item()
+# %%
+for _ in range(2):
+    print(update(collect(4)))
+""",
+        "second_backward",
+        "computed_once",
+        "    data['old'] = data['old'].detach()",
+    ),
     "what every round compares itself with, beside what it needs anew": (
         """
 pi, vf = nn.Linear(4, 2), nn.Linear(4, 1)

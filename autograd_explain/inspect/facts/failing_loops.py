@@ -63,11 +63,12 @@ class FailingLoops:
     def begin_after(self, moment: TraceEvent) -> bool:
         """Whether a moment came before the inner loop, in a round of one around that.
 
-        `for epoch: draw(); for batch: …`: once for all rounds of the inner loop.
+        `for epoch: draw(); for batch: …`: once for all rounds of the inner loop; so it is in
+        `update(draw())` where that loop is one of the function `update`.
         """
-        for made, failed in zip(moment.path, self.path, strict=False):
-            if (made.cell, made.file) != (failed.cell, failed.file):
-                return False
+        for level, (made, failed) in enumerate(zip(moment.path, self.path, strict=False)):
+            if made.function_id != failed.function_id:
+                return level > 0 and self._around(failed) is not None
             if made.line != failed.line:
                 inner = self._around(failed)
                 return inner is not None and made.line < inner.first

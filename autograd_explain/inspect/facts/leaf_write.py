@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 
+from ...forward_flow import bound
 from ...incident import LiveFrame
 from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What, label
+from ...program import own_nodes
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..scene import Scene
 from .pending_backward import PendingBackward, pending_backward
-from .rebinding import value_goes_on
+from .rebinding import hands_back, value_goes_on
 from .statements import (
     Form,
     SourceWrite,
@@ -94,7 +96,26 @@ def _found(scene: Scene, write: SourceWrite, value: Any, module: str = "") -> Le
     leaf, frame = _leaf_of(value), scene.incident.user_frames[-1]
     names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
     on = scene.place is not None and value_goes_on(scene.program, scene.place, write.target)
+    on = on and not _is_set_up(scene, leaf, write.target)
     return LeafWrite(write, frame, leaf, tuple(dict.fromkeys(names)), module, on)
+
+
+def _is_set_up(scene: Scene, leaf: torch.Tensor | None, target: ast.expr) -> bool:
+    """Whether a cell calls, in no loop, a function that writes to a parameter and hands back this
+    itself, and computes nothing of it: what holds the parameter is to have the new values."""
+    outer, place = scene.incident.user_frames[:-1], scene.place
+    if place is None or len(outer) != 1 or not isinstance(leaf, torch.nn.Parameter):
+        return False
+    called = scene.incident.place_of(outer[0])
+    source, statement = scene.program.source_at(called), scene.program.statement_at(called)
+    if called is None or called.function is not None or source is None or statement is None:
+        return False
+    if any(isinstance(node, (ast.For, ast.While)) for node in source.around(statement)):
+        return False
+    given = set(bound(statement))
+    names = (n for n in own_nodes(source.tree) if isinstance(n, ast.Name))
+    used = not given or any(n.id in given and isinstance(n.ctx, ast.Load) for n in names)
+    return not used and hands_back(scene.program, place, target)
 
 
 def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:

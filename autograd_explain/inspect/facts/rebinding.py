@@ -56,9 +56,18 @@ def value_goes_on(program: Program, place: Place, target: ast.expr) -> bool:
 
 def _is_done(program: Program, scope: ast.AST, name: ast.Name) -> bool:
     """Whether the function only hands the written tensor back, to callers that drop it."""
+    return _returns(scope, name.id) and _value_is_dropped(program, getattr(scope, "name", ""))
+
+
+def _returns(scope: ast.AST, name: str) -> bool:
     returned = (n.value for n in own_nodes(scope) if isinstance(n, ast.Return))
-    itself = any(isinstance(n, ast.Name) and n.id == name.id for n in returned)
-    return itself and _value_is_dropped(program, getattr(scope, "name", ""))
+    return any(isinstance(n, ast.Name) and n.id == name for n in returned)
+
+
+def hands_back(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether the function around a place returns the written tensor itself."""
+    scope = _scope(program, place)
+    return scope is not None and isinstance(target, ast.Name) and _returns(scope, target.id)
 
 
 def hands_back_argument(program: Program, place: Place, name: str) -> bool:

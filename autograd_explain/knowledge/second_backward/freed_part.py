@@ -269,7 +269,18 @@ def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]
     old = [n for n, at in orders if (n.sequence < last if at is None else at < end)]
     # Two losses may both be made before the first backward, which passed only its own graph.
     reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
-    return [n for n in old if id(n.node) in reached] or old
+    return _with_unseen(scene, [n for n in old if id(n.node) in reached] or old)
+
+
+def _with_unseen(scene: Scene, old: list[GraphNode]) -> list[GraphNode]:
+    """With what is computed of old nodes alone before the newest gap, by no statement that is
+    known: `torch.stack(self.values)` in a method that the source was not followed into."""
+    known = {id(n.node) for n in old}
+    for node in reversed(scene.graph.below_gap()):
+        used = [n for child in node.children if (n := scene.graph.find(child)) is not None]
+        if used and all(id(n.node) in known for n in used) and scene.history.maker(node) is None:
+            known.add(id(node.node))
+    return [n for n in scene.graph.inner if id(n.node) in known]
 
 
 def _below_values(scene: Scene, calls: tuple[TraceEvent, ...], old: list[GraphNode]) -> set[int]:
