@@ -51,6 +51,36 @@ Attack().run()
         "cast_made_non_leaf",
         ["return torch.min(v, x + 0.2).detach()"],
     ),
+    "a function puts new tensors into the dictionary that it is given": (
+        """
+params = {"a": x.clone(), "b": torch.ones(4)}
+for p in params.values():
+    p.requires_grad_()
+def step(params, lr):
+    with torch.no_grad():
+        for name in params:
+            params[name] = params[name] - lr * params[name].grad
+            params[name].grad = None
+# %%
+for _ in range(3):
+    loss_of(params["a"] * params["b"]).backward()
+    step(params, 0.1)
+""",
+        "cast_made_non_leaf",
+        ["params[name] -= lr * params[name].grad"],
+    ),
+    "of the elements of a loop over the list": (
+        """
+params = [x.clone().requires_grad_(), torch.ones(4, requires_grad=True)]
+for _ in range(3):
+    loss_of(params[0] * params[1]).backward()
+    with torch.no_grad():
+        for i, p in enumerate(params):
+            params[i] = p - 0.1 * p.grad
+""",
+        "cast_made_non_leaf",
+        ["params[i].copy_(p - 0.1 * p.grad)", "params[i].grad = None"],
+    ),
     "the gradient is asked for, and no `.grad` filled": (
         """
 scale = torch.ones(4, requires_grad=True)

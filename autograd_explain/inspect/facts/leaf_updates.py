@@ -7,18 +7,20 @@ Either way the next backward fills no `.grad` of it, or finds no graph.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from ...program import Source
+from ...program import Source, called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.syntax import container_of, taken_apart
 from ..scene import Scene
 from .expressions import computation
 from .replaced_leaf import asked_for_gradient, cleared_owners, replaced_leaf
+
+_READ = (ast.Subscript, ast.Attribute)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +41,23 @@ def leaf_updates(scene: Scene, root: ExprAt) -> tuple[LeafUpdate, ...]:
     updates = list(_updates(scene))
     if not updates:
         return ()
-    behind = {id(s.node) for s in (*scene.slicer.makers(root), *computation(scene, root))}
+    behind = [*scene.slicer.makers(root), *computation(scene, root)]
+    known = {id(s.node) for s in behind}
     lost = [u for u in updates if _is_no_leaf(scene, u) and _began_as_leaf(scene, u, updates)]
-    reached = [u for u in lost if behind & u.origins]
+    reached = [u for u in lost if known & u.origins] or _read_by_name(scene, lost, behind)
     bodies = {id(u.target.scope.body) for u in reached}
     beside = [u for u in lost if u not in reached and id(u.target.scope.body) in bodies]
     return (*reached, *beside)
+
+
+def _read_by_name(
+    scene: Scene, lost: list[LeafUpdate], behind: Sequence[ExprAt]
+) -> list[LeafUpdate]:
+    """The updates of items, `params[name]` in a loop over what a function is given, of which one is
+    read by its live name where the root was computed: `params["w"]`."""
+    read = {ast.unparse(n) for s in behind for n in ast.walk(s.node) if isinstance(n, _READ)}
+    items = [u for u in lost if isinstance(u.target.node, ast.Subscript)]
+    return [u for u in items if read.intersection(name for name, _ in _held(scene, u))]
 
 
 def _updates(scene: Scene) -> Iterator[LeafUpdate]:
@@ -84,12 +97,33 @@ def _update(
     whole, shown = scene.slicer.at(source, value), scene.slicer.at(source, target)
     if isinstance(value, ast.ListComp):  # `[p - lr * p.grad for p in params]`
         whole, shown = whole.inside(value.elt), whole.inside(value.generators[0].target)
+    if (element := _element(source, node, target)) is not None:
+        shown = scene.slicer.at(source, element)
     for maker in scene.slicer.makers(whole):
         replaced = replaced_leaf(scene, maker, shown)
         if replaced is not None and not replaced.flagged:
             origins = _origins(scene, whole, of_item=isinstance(target, ast.Subscript))
             cleared = replaced.cleared or _clears(scene, origins)
             return LeafUpdate(node, scene.slicer.at(source, target), whole, origins, cleared)
+    return None
+
+
+def _element(source: Source, node: ast.Assign, target: ast.expr) -> ast.expr | None:
+    """`p` for `params[k]` in a loop `for k, p in params.items()`, or over `enumerate(params)`."""
+    for loop in source.around(node):
+        if not isinstance(loop, ast.For) or not isinstance(target, ast.Subscript):
+            continue
+        pair: list[ast.expr] = getattr(loop.target, "elts", [])
+        through = loop.iter
+        if not isinstance(through, ast.Call) or len(pair) != 2:
+            continue
+        owner = getattr(through.func, "value", None)
+        over = owner if called_name(through) == "items" else next(iter(through.args), None)
+        if called_name(through) not in ("items", "enumerate") or over is None:
+            continue
+        parts = (over, target.value), (pair[0], target.slice)
+        if all(ast.unparse(a) == ast.unparse(b) for a, b in parts):
+            return pair[1]
     return None
 
 
@@ -152,8 +186,11 @@ def _may_be(name: str, target: ast.expr) -> bool:
 
 
 def _began_as_leaf(scene: Scene, update: LeafUpdate, updates: list[LeafUpdate]) -> bool:
-    """Whether the program asks for the gradient of what the target was before its first update."""
+    """Whether the program asks for the gradient of what the target was before its first update, or
+    reads it there."""
     statements = {id(u.statement) for u in updates}
+    if any(getattr(n, "attr", "") == "grad" for n in ast.walk(update.value.node)):
+        return True
     text = ast.unparse(container_of(_target(update)))
     others = (n for _, n in scene.index.nodes(ast.Assign) if id(n) not in statements)
     first = [v for n in others for t, v in _pairs(n) if ast.unparse(t) == text]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-from autograd_explain.model import Finding, Place, Role
+from autograd_explain.model import Finding, Place, Role, Safety
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
@@ -43,7 +43,8 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     # A step that waits may use the gradients of both backwards: other values on purpose.  Where
     # the failing backward adds to the gradients that the step uses, waiting for it would change
     # the step itself.
-    later = [Proposal("move_step", moved, intended_difference=True)] if moved else []
+    safety = Safety.CHANGES_MEANING if details.shares_gradients else Safety.SAME_GRADIENTS
+    later = [Proposal("move_step", moved, safety, intended_difference=True)] if moved else []
     first, last = differing("recompute", again), iter(later)
     yield from chain(*((first, last) if details.shares_gradients else (last, first)))
     if (state := details.carried) is not None:  # without the graph of the rounds before the step

@@ -164,6 +164,8 @@ def _touched_by_call(value: cst.BaseExpression) -> set[str]:
     if not isinstance(value, cst.Call) or dotted(value.func) in _LOOK_ONLY:
         return set()
     found = {path for a in value.args if (path := base_path(a.value))} - _CONSTANTS
+    if called_on(value, "manual_backward"):
+        return found  # of what the module is, a backward of its own changes nothing
     if isinstance(value.func, cst.Attribute) and (path := base_path(value.func.value)):
         found.add(path)
     return found
