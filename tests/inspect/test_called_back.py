@@ -79,6 +79,17 @@ class Fitter:
         loss = self.loss_fn(self.model(x), y)
         loss.backward()
 
+class Measure(torch.nn.Module):
+    def update(self, outputs, goal):
+        with torch.no_grad():
+            self.total = self.forward(outputs, goal)
+
+    def compute(self):
+        return self.total
+
+    def forward(self, outputs, goal):
+        return (outputs - goal).square().mean()
+
 class Tapped:
     def __init__(self, layers, tap):
         self.layers = layers
@@ -121,6 +132,24 @@ Trainer(show).fit(Net(), [x])
         "graph_cut",
         "total = sum(self.parts(x)).detach()",
         ["total = sum(self.parts(x))"],
+    ),
+    "a measure is updated, and asked for its value": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.measure = nn.Linear(3, 1), Measure()
+    def training_step(self, x):
+        out = self.a(x)
+        self.measure.update(out, x[:, :1])
+        loss = self.measure.compute()
+        return {"loss": loss}
+# %%
+Trainer().fit(Net(), [x])
+""",
+        "graph_cut",
+        "self.measure.update(out, x[:, :1])",
+        ["loss = self.measure(out, x[:, :1])"],
     ),
     "a decorated method several calls away": (
         """

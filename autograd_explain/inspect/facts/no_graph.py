@@ -13,7 +13,13 @@ from ...program import is_installed
 from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
 from ..history import TraceEvent
 from ..scene import Scene
-from .called_back import asked_by_library, cut_in_callback, frozen_in_library, library_asked
+from .called_back import (
+    asked_by_library,
+    cut_in_callback,
+    frozen_in_library,
+    library_asked,
+    returned_to_library,
+)
 from .expressions import method_call
 from .leaf_updates import leaf_updates
 from .losing_call import losing_call
@@ -103,7 +109,9 @@ def _from_run(scene: Scene, found: NoGraph) -> NoGraph:
         return observed or found
     lost = scene.inferred.lost
     if lost is None:
-        call = None if found.root is None else losing_call(scene, found.root)
+        root = returned_to_library(scene) if found.root is None else found.root
+        call = None if root is None else losing_call(scene, root)
+        found = found if call is None else replace(found, root=root)
         return replace(found, frozen=frozen_in_library(scene), library=call)
     spot = _expression(scene, lost.own)
     if spot is not None:
