@@ -56,6 +56,13 @@ def grid(parts, width=2):
     rows = [torch.cat(list(row), -1) for row in parts.split(width)]
     return torch.cat(rows, -2)
 
+class Pipeline:
+    def __init__(self, net):
+        self.net = net
+    @torch.no_grad()
+    def __call__(self, x):
+        return self.net(x)
+
 class Error:
     def __init__(self):
         self.total = torch.zeros(())
@@ -226,6 +233,18 @@ def test_what_a_decorator_wraps_of_a_module_that_is_called() -> None:
     new = edited(cells, found.rewrites[0])
     assert "return self.take.forward.__wrapped__(self.take, x).sum()" in new[1]
     run_cells(new)
+
+
+def test_what_a_decorator_wraps_of_an_object_that_is_called() -> None:
+    cells = cells_of(
+        "# %%\n" + BEGIN + "pipe = Pipeline(net)\nprompt = nn.Parameter(torch.ones(2, 3))\n"
+        "# %%\nloss = pipe(prompt).sum()\nloss.backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None and [r.fix for r in found.rewrites] == ["undecorated"]
+    new = edited(cells, found.rewrites[0])
+    assert "loss = pipe.__call__.__wrapped__(pipe, prompt).sum()" in new[1]
+    assert run_cells(new)["prompt"].grad is not None
 
 
 @pytest.mark.parametrize("called", ["grid", "somelib.grid"])

@@ -27,11 +27,12 @@ _CONTEXTS = torch.utils._contextlib.__file__
 
 @dataclass(frozen=True)
 class Undecorated:
-    """A call of what a decorator runs without recording: of a module's `forward` (`of_module`), of
-    a method, or of a plain function (`alone`).  Behind `levels` decorators it records."""
+    """A call of what a decorator runs without recording: of an object, which runs its `method`
+    (`forward` of a module), of a method (""), or of a plain function (`alone`).  Behind `levels`
+    decorators it records."""
 
     place: Place
-    of_module: bool
+    method: str
     alone: bool = False
     levels: int = 1
 
@@ -68,10 +69,10 @@ def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
     for call in () if root is None else _library_calls(scene, root):
         place, function = scene.place_at(call), call.callable
         value = MISSING if function is None else scene.slicer.value(function)
-        of_module, alone = isinstance(value, torch.nn.Module), isinstance(value, types.FunctionType)
-        known = of_module or alone or call.receiver
+        method, alone = _run_by_call(value), isinstance(value, types.FunctionType)
+        known = method or alone or call.receiver
         if place is not None and known and _is_decorated(scene, call):
-            found[place] = Undecorated(place, of_module, alone, _levels(_function(scene, call)))
+            found[place] = Undecorated(place, method, alone, _levels(_function(scene, call)))
     return tuple(found.values())
 
 
@@ -108,9 +109,18 @@ def called_object(scene: Scene, call: ExprAt) -> Any:
         owner = scene.slicer.value(call.receiver)
         owner = owner if isinstance(owner, type) or owner is MISSING else type(owner)
         value = MISSING if owner is MISSING else class_attribute(owner, node.attr)
-    if isinstance(value, torch.nn.Module):
-        return class_attribute(type(value), "forward")
+    if method := _run_by_call(value):
+        return class_attribute(type(value), method)
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+
+
+def _run_by_call(value: Any) -> str:
+    """The method that a call of an object runs; "" for functions, methods, classes."""
+    if isinstance(value, torch.nn.Module):
+        return "forward"
+    plain = isinstance(value, (type, types.FunctionType, types.MethodType))
+    called = MISSING if plain else class_attribute(type(value), "__call__")
+    return "__call__" if isinstance(called, types.FunctionType) else ""
 
 
 def _works_with_gradient(scene: Scene, call: ExprAt) -> bool:

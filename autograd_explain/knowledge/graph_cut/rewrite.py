@@ -138,13 +138,13 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     node, source = node_at(program, call.place), program.source_at(call.place)
     if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []
-    owner: ast.expr | None = node.func if call.of_module else getattr(node.func, "value", None)
+    owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)
     owner, span = None if call.alone else owner, source.span(node.func)
     if span is None or (owner is None and not call.alone):
         return []
     given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
-    method = (".forward" if call.of_module else "") + ".__wrapped__" * call.levels
+    method = f".{call.method}" * bool(call.method) + ".__wrapped__" * call.levels
     return [Patch(source, call.place.span.since(span), f"{method}({inner})")]
 
 
