@@ -186,18 +186,19 @@ def _may_be(name: str, target: ast.expr) -> bool:
 
 
 def _began_as_leaf(scene: Scene, update: LeafUpdate, updates: list[LeafUpdate]) -> bool:
-    """Whether the program asks for the gradient of what the target was before its first update, or
-    reads it there."""
+    """Whether the program asks for the gradient of what the target was before its first update."""
     statements = {id(u.statement) for u in updates}
-    if any(getattr(n, "attr", "") == "grad" for n in ast.walk(update.value.node)):
-        return True
     text = ast.unparse(container_of(_target(update)))
     others = (n for _, n in scene.index.nodes(ast.Assign) if id(n) not in statements)
     first = [v for n in others for t, v in _pairs(n) if ast.unparse(t) == text]
     makers = [*first, *(s.node for s in _before(scene, update))]
     if any(makes_leaf(inner) for maker in makers for inner in ast.walk(maker)):
         return True
-    return any(spot.text.split("[")[0] == text for spot in asked_for_gradient(scene))
+    asked = tuple(asked_for_gradient(scene))
+    if any(spot.text.split("[")[0] == text for spot in asked):
+        return True
+    behind = {id(s.node) for s in computation(scene, update.value, 40)} if asked else set[int]()
+    return any(id(m.node) in behind for spot in asked for m in scene.slicer.makers(spot))
 
 
 def _before(scene: Scene, update: LeafUpdate) -> list[ExprAt]:

@@ -52,7 +52,7 @@ class RunLimits:
 
     steps: int = 40_000
     history: float = 0.6
-    loop: int = 2_400
+    loop: int = 8_000
     iterations: int = 3
     seconds: float = 0.8
     elements: int = 400_000
