@@ -212,7 +212,9 @@ class Recording:
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
-            found += misplaced(self.suspicion.cuts, moments.spot, self._since)
+            cut = {m.site for s in found for m in s.marks.get("cut", ())}
+            sums = misplaced(self.suspicion.cuts, moments.spot, self._since)
+            found += [s for s in sums if s.marks["cut"][0].site not in cut]
             gradients = self.suspicion.gradients
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since
