@@ -252,6 +252,22 @@ def test_the_line_that_gave_the_new_tensor_is_named() -> None:
     assert place.source == "image = image + 0.1 * grad / grad.norm()"
 
 
+def test_an_update_that_has_not_run_is_not_blamed() -> None:
+    """Nobody asked for the gradient: the first round fails, before its update."""
+    text = """
+v = torch.rand(4)
+for step in range(3):
+    loss_of(v).backward()
+    with torch.no_grad():
+        v = v - 0.1 * v.grad
+"""
+    cells = cells_of(BEGIN + text)
+    found = explained(cells)
+    assert found.finding.cause == "graph_cut"
+    new = ["v = torch.rand(4, requires_grad=True)"]
+    assert added(cells, edited(cells, found.rewrites[0])) == new
+
+
 def test_an_update_that_never_reaches_the_reading_is_not_blamed() -> None:
     """Each round begins with another tensor; none of them is what the update of the last gave."""
     text = """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...model import Place
-from ...program import Source
+from ...program import Source, called_name
 from ...program_index import ProgramIndex
 from ..history import TraceEvent
 from ..scene import Scene
@@ -103,3 +103,27 @@ def loops_around(source: Source, line: int) -> Iterator[ast.For | ast.While]:
 def _homes(index: ProgramIndex, source: Source) -> frozenset[Home]:
     equal = (run for run in index.runs if run.filename == source.filename)
     return frozenset((s.cell, s.file) for s in (source, *equal))
+
+
+def has_not_run(scene: Scene, place: Place | None) -> bool:
+    """Whether a place lies behind the failing line in a loop whose first round failed, as the live
+    number of its rounds tells: nothing has got there yet."""
+    loops, frames = failing_loops(scene), scene.incident.user_frames
+    inner = loops.innermost
+    if place is None or inner is None or not inner.holds(place) or not frames:
+        return False
+    behind = place.function_id == loops.path[-1].function_id and place.line > loops.path[-1].line
+    return behind and _is_first_round(inner.node, frames[-1].frame.f_locals)
+
+
+def _is_first_round(loop: ast.For | ast.While, names: Mapping[str, object]) -> bool:
+    """`for i in range(n)` and `for i, x in enumerate(xs)` with an `i` of 0."""
+    call = loop.iter if isinstance(loop, ast.For) else None
+    if not isinstance(loop, ast.For) or not isinstance(call, ast.Call) or call.keywords:
+        return False
+    counts = {"range": loop.target, "enumerate": next(iter(getattr(loop.target, "elts", ())), None)}
+    counter = counts.get(called_name(call))
+    if not isinstance(counter, ast.Name) or len(call.args) != 1:
+        return False
+    value = names.get(counter.id)
+    return type(value) is int and value == 0

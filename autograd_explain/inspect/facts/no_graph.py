@@ -21,6 +21,7 @@ from .called_back import (
     returned_to_library,
 )
 from .expressions import method_call
+from .failing_loops import has_not_run
 from .leaf_updates import leaf_updates
 from .losing_call import losing_call
 from .mode_of_library import LibraryMode, off_in_library
@@ -71,6 +72,8 @@ def find(scene: Scene) -> NoGraph | None:
     if root is None:
         return _from_run(scene, NoGraph(None, fact, GradientTrace(False)))
     trace = scene.gradient_tracer.trace(root)
+    met = tuple(c for c in trace.cuts if not has_not_run(scene, scene.place_at(c.spot)))
+    trace = trace if len(met) == len(trace.cuts) else replace(trace, cuts=met)
     if not torch.is_grad_enabled():
         return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
     if leaf_updates(scene, root):
