@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
-from autograd_explain.inspect.facts.failing_loops import FailingLoops, Loop
+import pytest
+from knowledge.played import explained
+
+from autograd_explain.inspect.facts.failing_loops import FailingLoops, Loop, has_not_run
+from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.knowledge.graph_cut import diagnose
 from autograd_explain.model import Place
 
 CELL = """\
@@ -62,3 +69,37 @@ def test_what_a_call_of_the_same_statement_has_computed() -> None:
     drawn = (Place(2, None, 3, ""), Place(2, None, 40, "", "draw"))
     assert called.begin_after(TraceEvent(0, drawn[1], "mul", drawn[:1]))
     assert not called.begin_after(TraceEvent(0, drawn[1], "mul"))
+
+
+FAILS = "    torch.ones(()).backward()\n    after = 0\n"
+DEEPER = FAILS.replace("    ", "        ")
+FUNCTION = f"def train():\n    for i in range(3):\n{DEEPER}"
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((f"for i in range(3):\n{FAILS}",), True),
+        ((f"for i, x in enumerate('ab'):\n{FAILS}",), True),
+        ((f"for i in range(3):\n    if not i: continue\n{FAILS}",), False),
+        ((f"for x in 'ab':\n{FAILS}",), False),
+        ((f"for e in range(2):\n  if e:\n    for i in range(1):\n{DEEPER}",), False),
+        ((FUNCTION, "train()"), True),
+        ((FUNCTION, "for e in 'ab':\n    train()"), False),
+        ((f"{FUNCTION}def other():\n    train()", "train()"), False),
+    ],
+)
+def test_what_stands_behind_a_line_that_was_met_for_the_first_time(
+    cells: tuple[str, ...], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def look(scene: Scene) -> NoGraph | None:
+        failed = scene.path[-1]
+        seen.append(has_not_run(scene, replace(failed, line=failed.line + 1)))
+        assert not has_not_run(scene, failed)
+        return find(scene)
+
+    monkeypatch.setattr(diagnose, "find", look)
+    explained(("import torch", *cells))
+    assert set(seen) == {expected}

@@ -268,6 +268,21 @@ for step in range(3):
     assert added(cells, edited(cells, found.rewrites[0])) == new
 
 
+def test_an_update_in_a_function_that_nobody_calls_is_not_blamed() -> None:
+    text = """
+params = {"a": x.clone().requires_grad_()}
+def step(params):
+    for name in params:
+        params[name] = params[name] - 0.1 * params[name].grad
+# %%
+params["a"].requires_grad_(False)
+loss_of(params["a"]).backward()
+"""
+    found = explained(cells_of(BEGIN + text)).finding
+    places = [e.place.source for e in found.events if e.place is not None]
+    assert not any(source.startswith("params[name]") for source in places)
+
+
 def test_an_update_that_never_reaches_the_reading_is_not_blamed() -> None:
     """Each round begins with another tensor; none of them is what the update of the last gave."""
     text = """

@@ -83,6 +83,15 @@ def test_what_a_called_function_reads_is_computed_there() -> None:
     assert edits[0].new_source == code.replace("    return y", "    loss = energy(x)\n    return y")
 
 
+def test_of_functions_inside_each_other_the_outer_one_computes_it() -> None:
+    code = "loss = energy(x)\ndef rest(y):\n    def part():\n        return y * loss\n"
+    code += "    return part()\ndef closure():\n    rest(x).backward()\n"
+    program = program_of(code)
+    edits = repeat_inside(program, at(program, "backward"), [at(program, "energy")])
+    assert edits is not None
+    assert edits[0].new_source == code.replace("    def part", "    loss = energy(x)\n    def part")
+
+
 def test_not_inside_a_closure_that_has_its_own_names() -> None:
     program = program_of(CLOSURE.replace("closure()", "closure(x)"))
     assert repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")]) is None

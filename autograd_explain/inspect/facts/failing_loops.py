@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ...incident import LiveFrame
 from ...model import Place
 from ...program import Source, called_name
 from ...program_index import ProgramIndex
@@ -106,24 +107,38 @@ def _homes(index: ProgramIndex, source: Source) -> frozenset[Home]:
 
 
 def has_not_run(scene: Scene, place: Place | None) -> bool:
-    """Whether a place lies behind the failing line in a loop whose first round failed, as the live
-    number of its rounds tells: nothing has got there yet."""
-    loops, frames = failing_loops(scene), scene.incident.user_frames
+    """Whether a place lies behind the failing line in its loop, and that line was met for the first
+    time: nothing has got there yet."""
+    loops = failing_loops(scene)
     inner = loops.innermost
-    if place is None or inner is None or not inner.holds(place) or not frames:
+    if place is None or inner is None or not inner.holds(place):
         return False
-    behind = place.function_id == loops.path[-1].function_id and place.line > loops.path[-1].line
-    return behind and _is_first_round(inner.node, frames[-1].frame.f_locals)
+    failed = loops.path[-1]
+    behind = place.function_id == failed.function_id and place.line > failed.line
+    return behind and all(_is_first_time(scene, live) for live in scene.incident.user_frames)
+
+
+def _is_first_time(scene: Scene, live: LiveFrame) -> bool:
+    """Whether a frame's line is met for the first time: its cell ran once, or one call in the
+    program leads to its function, and the live counters of the loops around it say so."""
+    source, place = scene.program.source_of(live.code), scene.incident.place_of(live)
+    if source is None or place is None:
+        return False
+    if place.function is None:
+        times = len(scene.index.runs_of(source.text))
+    else:
+        times = len(list(scene.index.calls(place.function)))
+    loops = loops_around(source, live.line)
+    return times == 1 and all(_is_first_round(loop, live.frame.f_locals) for loop in loops)
 
 
 def _is_first_round(loop: ast.For | ast.While, names: Mapping[str, object]) -> bool:
     """`for i in range(n)` and `for i, x in enumerate(xs)` with an `i` of 0."""
-    call = loop.iter if isinstance(loop, ast.For) else None
-    if not isinstance(loop, ast.For) or not isinstance(call, ast.Call) or call.keywords:
+    if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Call):
         return False
-    counts = {"range": loop.target, "enumerate": next(iter(getattr(loop.target, "elts", ())), None)}
-    counter = counts.get(called_name(call))
-    if not isinstance(counter, ast.Name) or len(call.args) != 1:
+    pair = getattr(loop.target, "elts", [None])
+    counter = {"range": loop.target, "enumerate": pair[0]}.get(called_name(loop.iter))
+    if not isinstance(counter, ast.Name) or len(loop.iter.args) != 1 or loop.iter.keywords:
         return False
     value = names.get(counter.id)
     return type(value) is int and value == 0

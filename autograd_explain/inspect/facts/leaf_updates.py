@@ -53,11 +53,12 @@ def leaf_updates(scene: Scene, root: ExprAt) -> tuple[LeafUpdate, ...]:
 def _read_by_name(
     scene: Scene, lost: list[LeafUpdate], behind: Sequence[ExprAt]
 ) -> list[LeafUpdate]:
-    """The updates of items, `params[name]` in a loop over what a function is given, of which one is
+    """The updates of items, `params[name]` in a function that the program calls, of which one is
     read by its live name where the root was computed: `params["w"]`."""
     read = {ast.unparse(n) for s in behind for n in ast.walk(s.node) if isinstance(n, _READ)}
     items = [u for u in lost if isinstance(u.target.node, ast.Subscript)]
-    return [u for u in items if read.intersection(name for name, _ in _held(scene, u))]
+    found = [u for u in items if read.intersection(name for name, _ in _held(scene, u))]
+    return [u for u in found if any(scene.index.calls(getattr(u.target.scope.body, "name", "")))]
 
 
 def _updates(scene: Scene) -> Iterator[LeafUpdate]:

@@ -73,7 +73,7 @@ def find(scene: Scene) -> NoGraph | None:
         return _from_run(scene, NoGraph(None, fact, GradientTrace(False)))
     trace = scene.gradient_tracer.trace(root)
     met = tuple(c for c in trace.cuts if not has_not_run(scene, scene.place_at(c.spot)))
-    trace = trace if len(met) == len(trace.cuts) else replace(trace, cuts=met)
+    trace = replace(trace, cuts=met)
     if not torch.is_grad_enabled():
         return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
     if leaf_updates(scene, root):

@@ -41,10 +41,10 @@ def _when_read(site: Site[Details]) -> Edits | None:
 
 
 def _dropped(site: Site[Details]) -> Edits | None:
-    copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
-    name = "" if copied is None else _name_at(site.finding, site.program, copied)
     if site.place is not None and site.place.function == "__init__":
         return None  # what reads it later would find nothing
+    copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
+    name = "" if copied is None else _name_at(site.finding, site.program, copied)
     attribute, whole = site.details.attribute, site.details.whole
     code = f"{name} = None\n"
     if whole:

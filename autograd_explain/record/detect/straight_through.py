@@ -39,31 +39,29 @@ def _sum_at(spot: CodePosition | None) -> tuple[str, str, str] | None:
     node = None if spot is None else spot.node
     if spot is None or node is None or not isinstance(node, ast.Call):
         return None
-    inner, outer = getattr(node.func, "value", None), spot.source.parents.get(node)
-    whole = _sum_of(inner)
-    if whole is not None:
-        added, first, second = whole
-        found = ("stopped_sum", second, first) if added == second else None
-    else:
-        around = _sum_of(outer, inner if isinstance(inner, ast.BinOp) else None, node)
-        found = ("swapped", *around[1:]) if around and around[0] == around[2] else None
-    if found is None:
-        return None
-    _, value, passed = found
     assignments = assignments_around(spot)
-    forth, back = spread(assignments, {value}), spread(assignments, {passed})
-    return found if passed in forth and value not in back else None
-
-
-def _sum_of(
-    node: ast.AST | None, difference: ast.BinOp | None = None, stopped: ast.AST | None = None
-) -> tuple[str, str, str] | None:
-    """`c`, `b` and `a` of `c + (b - a)`; of two terms `stopped` is the one that holds the
-    `difference`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-        return None
-    for term, added in ((node.right, node.left), (node.left, node.right)):
-        inner = difference if term is stopped else term
-        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
-            return ast.unparse(added), ast.unparse(inner.left), ast.unparse(inner.right)
+    for way, value, passed in _sums(node, spot.source.parents.get(node)):
+        forth, back = spread(assignments, {value}), spread(assignments, {passed})
+        if passed in forth and value not in back:
+            return way, value, passed
     return None
+
+
+def _sums(call: ast.Call, outer: ast.AST | None) -> Iterator[tuple[str, str, str]]:
+    """`a + (b - a).detach()` and `(b + (a - b)).detach()`, of the call of `detach`."""
+    inner = getattr(call.func, "value", None)
+    for added, difference in _terms(outer):
+        if difference is call and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+            if ast.unparse(added) == (passed := ast.unparse(inner.right)):
+                yield "swapped", ast.unparse(inner.left), passed
+    for added, difference in _terms(inner):
+        if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):
+            if ast.unparse(added) == (value := ast.unparse(difference.right)):
+                yield "stopped_sum", value, ast.unparse(difference.left)
+
+
+def _terms(node: ast.AST | None) -> list[tuple[ast.expr, ast.expr]]:
+    """The two terms of a sum, in both orders."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return []
+    return [(node.left, node.right), (node.right, node.left)]

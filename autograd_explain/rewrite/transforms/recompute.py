@@ -27,15 +27,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, every
 from ..engine.imports import Imports
-from ..engine.tree import (
-    Statement,
-    Tree,
-    position,
-    statement_at,
-    statements_in,
-    tree_at,
-    tree_of,
-)
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 from .grad_mode import LEARNS
 from .move_statement import lifted, statements_across
 
@@ -238,12 +230,16 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
 def _readers(
     program: Program, tree: Tree, names: set[str]
 ) -> Iterator[tuple[Tree, cst.FunctionDef, Statement]]:
-    """The functions that read names of a cell's or file's top level, with their last statements."""
+    """The functions that read names from outside, with their last statements; of one inside another
+    that does the outer one."""
     for source in index_of(program).namespace(tree.source):
         other = tree_of(program, source)
+        found: list[cst.FunctionDef] = []
         for function in other.statements:
             if isinstance(function, cst.FunctionDef) and reads_any(function.body, names):
-                if not local_names(function) & names:
+                inside = any(other.inside(function, outer) for outer in found)
+                if not inside and not local_names(function) & names:
+                    found.append(function)
                     yield other, function, statements_in(function.body)[-1]
 
 
