@@ -141,12 +141,17 @@ def seconds_to_parse(text: str) -> float:
 
 
 @contextlib.contextmanager
-def kernel_shell() -> Iterator[InteractiveShell]:
-    """IPython's shell without the extension; everything as before afterwards."""
+def kernel_shell(xmode: str = "Minimal") -> Iterator[InteractiveShell]:
+    """IPython's shell without the extension; everything as before afterwards.
+
+    `xmode`: the traceback that it shows; those of the other modes take longer than a report.
+    """
     main, shown = sys.modules["__main__"], warnings.showwarning
     InteractiveShell.clear_instance()
     guard.clear()
-    config = Config({"HistoryManager": {"hist_file": ":memory:"}})
+    config = Config(
+        {"HistoryManager": {"hist_file": ":memory:"}, "InteractiveShell": {"xmode": xmode}}
+    )
     shell = InteractiveShell.instance(config=config)
     try:
         yield shell

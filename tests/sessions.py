@@ -169,7 +169,6 @@ def explained(cells: tuple[str, ...], watched: bool) -> tuple[tuple[Report, ...]
     reports: list[Report] = []
     last = None
     with without_time_limits(), kernel_shell() as shell:
-        shell.run_line_magic("xmode", "Minimal")  # nobody reads the traceback
         shell.run_line_magic("load_ext", "autograd_explain")
         if watched:
             shell.run_line_magic("autograd_check", f"on --budget {PATIENCE}")
@@ -189,7 +188,6 @@ def explained_later(cells: tuple[str, ...]) -> tuple[tuple[Report, ...], str]:
     from autograd_explain.intercept import guard
 
     with without_time_limits(), kernel_shell() as shell:
-        shell.run_line_magic("xmode", "Minimal")
         ran = (shell.run_cell(cell, store_history=True) for cell in cells)
         failed = next((result for result in ran if not result.success), None)
         shell.run_cell("%load_ext autograd_explain", store_history=True)

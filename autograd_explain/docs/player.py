@@ -69,7 +69,10 @@ def _shell() -> Iterator[Any]:
     import autograd_explain
 
     InteractiveShell.clear_instance()
-    config = Config({"HistoryManager": {"enabled": False}})
+    # Nobody reads its tracebacks, which take longer than an explanation.
+    config = Config(
+        {"HistoryManager": {"enabled": False}, "InteractiveShell": {"xmode": "Minimal"}}
+    )
     with fresh_torch(), _silence():
         shell: Any = InteractiveShell.instance(config=config)
         shell.extension_manager.load_extension("autograd_explain")

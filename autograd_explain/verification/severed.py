@@ -166,7 +166,7 @@ class SeveredValues(BackwardMode):
             elif name == "data" or name in _KNOWN:
                 sources = self._sources(name, given)
                 result = self._left(name, sources, result) if sources else result
-            return self._stop(name, given, result) if self._asked else result
+            return self._stop(name, args, given, result) if self._asked else result
 
     def _read_by_layer(self, given: Sequence[torch.Tensor]) -> None:
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
@@ -184,9 +184,12 @@ class SeveredValues(BackwardMode):
         if behind:
             self._computed.add(tensors_in((result,)), behind)
 
-    def _stop(self, name: str, given: Sequence[torch.Tensor], result: Any) -> Any:
+    def _stop(
+        self, name: str, args: tuple[Any, ...], given: Sequence[torch.Tensor], result: Any
+    ) -> Any:
         """What is stopped at a line that was asked about, and what is made of it."""
-        made = [t for t in tensors_in((result,)) if t.is_floating_point()]
+        outcome = args[0] if name == "__setitem__" else result
+        made = [t for t in tensors_in((outcome,)) if t.is_floating_point()]
         live = [t for t in given if t.requires_grad and t.is_floating_point()]
         if made:
             self._stopped.used(given, name in _WRITTEN)
@@ -196,9 +199,9 @@ class SeveredValues(BackwardMode):
                 if not live and any(t.is_floating_point() for t in given):
                     self._shared.add(place[0])
                 elif live and forward_frames(sys._getframe()) is None:
-                    result = self._stopped_at(place, live, given, result)
-        self._stopped.computed(name, given, result)
-        return result
+                    outcome = self._stopped_at(place, name, live, args, outcome)
+        self._stopped.computed(name, given, _written(args, outcome))
+        return None if name == "__setitem__" else outcome
 
     def _is_asked(self, place: tuple[CodeRange, ...]) -> bool:
         return (place[0].filename, place[0].line) in self._asked
@@ -211,22 +214,23 @@ class SeveredValues(BackwardMode):
     def _stopped_at(
         self,
         place: tuple[CodeRange, ...],
+        name: str,
         live: Iterable[torch.Tensor],
-        given: Iterable[torch.Tensor],
-        result: Any,
+        args: tuple[Any, ...],
+        outcome: Any,
     ) -> Any:
         sources = [t for t in map(_viewed, live) if self._is_new(t)]
         if not sources:
-            return result
+            return outcome
         stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
         known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
         known.stopped = stop
         known.look(sources)
         step = self._step_at(place)
         if step:
-            result = _put(given, _changed(result, step), result)
-        self._stopped.add(result, place)
-        return result
+            outcome = _moved(name, args, outcome, step)
+        self._stopped.add(_written(args, outcome), place)
+        return outcome
 
     def _passed_on(self, given: torch.Tensor, result: Any) -> None:
         """Remember of which value with a graph a detached one is."""
@@ -381,12 +385,21 @@ def _viewed(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if base is None or tensor.grad_fn is not None else base
 
 
-def _put(given: Iterable[torch.Tensor], new: Any, result: Any) -> Any:
-    """A new value for the result of an operation, which may have written one of its arguments."""
-    if isinstance(result, torch.Tensor) and any(result is t for t in given):
-        result.data.copy_(new)
-        return result
-    return new
+def _moved(name: str, args: tuple[Any, ...], outcome: Any, step: float) -> Any:
+    """What an operation gave, which may have written its first argument, with new values."""
+    if name == "__setitem__":
+        outcome.data[args[1]] = _changed(args[2], step)
+    elif isinstance(outcome, torch.Tensor) and args and outcome is args[0]:
+        outcome.data.copy_(_changed(outcome, step))
+    else:
+        return _changed(outcome, step)
+    return outcome
+
+
+def _written(args: tuple[Any, ...], outcome: Any) -> tuple[Any, ...]:
+    """What an operation gave, and what it wrote through a view."""
+    base = outcome._base if args and outcome is args[0] else None
+    return (outcome,) if base is None or base.requires_grad else (outcome, base)
 
 
 def _of_element(tensor: torch.Tensor) -> bool:

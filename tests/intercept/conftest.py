@@ -13,7 +13,7 @@ import autograd_explain
 @pytest.fixture
 def plain_shell() -> Iterator[InteractiveShell]:
     """A shell without the extension."""
-    with kernel_shell() as shell:
+    with kernel_shell(xmode="Context") as shell:
         yield shell
 
 

@@ -80,7 +80,6 @@ def checked(name: str) -> Played:
 def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -> Played:
     """Run a notebook up to the first cell that has something to explain."""
     with shell_with_extension() as shell, claims() as seen, captured() as output:
-        shell.run_line_magic("xmode", "Minimal")  # nobody reads the traceback
         if watched:
             shell.run_line_magic(
                 "autograd_check", f"on --budget {PATIENCE}" if verify else "on --no-verify"

@@ -203,6 +203,15 @@ latent = Latent()
 # %%
 """
 PRIOR = "q, z = latent(enc(x))\np = Independent(Normal(torch.zeros(8, 4), 1.0), 1)\n"
+TILED = """target = torch.randn(8, 4)
+def tiled(rows):
+    with torch.no_grad():
+        out = rows.new_zeros(8, 4)
+        for k in range(8):
+            {}
+        return out
+# %%
+"""
 #: What stands before the loop, its body, the line to blame, what the first rewrite brings in.
 STOPS = {
     "a hook of teacher and student": (
@@ -218,6 +227,20 @@ STOPS = {
         "loss = loss + F.mse_loss(aux(kept['student']), kept['teacher'])",
         "kept[name] = out.detach()",
         ["        kept[name] = out"],
+    ),
+    "what was written into slices": (
+        TILED.format("out[k:k + 1] = rows[k]"),
+        "h = enc(x).tanh()\nloss = F.mse_loss(tiled(h), target) + h.abs().mean()",
+        "with torch.no_grad():",
+        ["    out = rows.new_zeros(8, 4)", "    for k in range(8):"]
+        + ["        out[k:k + 1] = rows[k]", "    return out"],
+    ),
+    "what was written through views": (
+        TILED.format("out.narrow(0, k, 1).copy_(rows[k])"),
+        "h = enc(x).tanh()\nloss = F.mse_loss(tiled(h), target) + h.abs().mean()",
+        "with torch.no_grad():",
+        ["    out = rows.new_zeros(8, 4)", "    for k in range(8):"]
+        + ["        out.narrow(0, k, 1).copy_(rows[k])", "    return out"],
     ),
     "a loss under a decorator": (
         SILENCED,
@@ -499,6 +522,14 @@ MEANT = {
     "dpo reference": (TARGET, "new = F.log_softmax(enc(x), 1)\nwith torch.no_grad():\n"
                       "    old = F.log_softmax(target(x), 1)\nr = new - old\n"
                       "loss = -F.logsigmoid(0.1 * (r[:, 0] - r[:, 1])).mean()", ""),
+    "a memory bank by slices": (
+        "bank = torch.randn(8, 4)\n",
+        f"{H}with torch.no_grad():\n    bank[:4] = h[:4]\n{LOSS} + F.mse_loss(h, bank.roll(1, 0))",
+        ""),
+    "a memory bank through views": (
+        "bank = torch.randn(8, 4)\n",
+        f"{H}with torch.no_grad():\n    bank[:4].mul_(0.9).add_(h[:4], alpha=0.1)\n"
+        f"{LOSS} + F.mse_loss(h, bank.roll(1, 0))", ""),
     "distillation": (TARGET, "soft = F.softmax(target(x) / 2, 1).detach()\n"
                      "loss = F.kl_div(F.log_softmax(enc(x) / 2, 1), soft)", ""),
     "advantage normalization": (

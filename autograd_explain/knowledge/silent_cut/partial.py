@@ -30,9 +30,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     first = widest(here)
     lines = {first.place.line_id: first}
     lines |= {c.place.line_id: c for _, o in told[1:] if (c := widest(o)).place != first.place}
-    # What a library's method was called on holds what it was given.
-    operands = first.operands if first.inside is None else first.operands[1:] or first.operands
-    operand = operands[0] if operands else ""
+    operand = _operand(scene, first)
     derivative = first.op == _DERIVATIVE
     off = None if value.drawn or derivative else recording_off(scene, here)
     # A derivative and a sample are read of a function or a distribution.
@@ -68,6 +66,14 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             drawn=first.place if value.drawn else None,
         ),
     )
+
+
+def _operand(scene: Scene, cut: TraceEvent) -> str:
+    """What left: of a call of a library's what that was given, since what a method is called on
+    holds the values of it."""
+    first, *others = cut.operands or ("",)
+    on = cut.inside is not None and text_of(scene, cut.place).startswith(f"{first}.")
+    return others[0] if on and others else first
 
 
 def _is_name(text: str) -> bool:

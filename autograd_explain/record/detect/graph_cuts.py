@@ -260,8 +260,10 @@ class Cuts:
                 given.append(known)
         if given:
             self._hand_on(given, result)
-            if args and result is args[0] and not torch.is_grad_enabled():
-                self._written_into(args)
+            if args and result is args[0]:
+                self._written_through(result)
+                if not torch.is_grad_enabled():
+                    self._written_into(args)
 
     def _hand_on(self, given: list[_Trace], result: Any) -> None:
         """`result` was computed from tensors with these traces, or is what was written."""
@@ -282,6 +284,13 @@ class Cuts:
                 if added and out.requires_grad and out.dim():
                     for site in added:
                         self.cuts[site].wide = True
+
+    def _written_through(self, view: Any) -> None:
+        """What was written into a view is in what it is a view of: `out.narrow(0, i, 1).copy_(x)`.
+        Where a graph is recorded, it is that of the base, too."""
+        known, base = self.traces.get(id(view)), view._base if type(view) is Tensor else None
+        if known is not None and base is not None and not base.requires_grad:
+            self._trace(base, known[1], known[2])
 
     def _written_into(self, args: tuple[Any, ...]) -> None:
         """An operation in place while nothing is recorded.  A leaf is meant to be changed so; a
