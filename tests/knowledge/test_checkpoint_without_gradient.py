@@ -175,11 +175,26 @@ from functools import partial
 import torch
 from torch.utils.checkpoint import checkpoint
 
+_kind = {"use_reentrant": False}
+
+def set_reentrant_kind(enable=True):
+    _kind["use_reentrant"] = enable
+
 class Encoder(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.first = torch.nn.Linear(3, 3).requires_grad_(False)
         self.second, self.save = torch.nn.Linear(3, 3), None
+
+    def checkpointed(self):
+        layers = [self.second]
+
+        def run(x):
+            for layer in layers:
+                x = layer(x)
+            return x
+
+        self.save = lambda _, x: checkpoint(run, x, **_kind)
 
     def activation_checkpointing_enable(self, options=None):
         self.save = partial(checkpoint, **(options or {"use_reentrant": True}))
@@ -196,6 +211,9 @@ SWITCHES = {
     'options = {"use_reentrant": True}\nencoder.activation_checkpointing_enable(options)': (
         'options = {"use_reentrant": False}'
     ),
+    "somelib.set_reentrant_kind(True)\nencoder.checkpointed()": (
+        "somelib.set_reentrant_kind(False)"
+    ),
 }
 
 
@@ -209,6 +227,8 @@ def test_the_warning_comes_of_a_library_that_was_asked(switch: str, tmp_path: Pa
         assert [
             e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place
         ] == [switch.splitlines()[0]]
+        inside = ("encoder.second", "encoder.second.weight", "encoder.second.bias")
+        assert found.finding.tensors[0].names == ("encoder", *inside)
         (rewrite,) = found.rewrites
         assert SWITCHES[switch] in edited(cells, rewrite)[0]
 

@@ -175,7 +175,21 @@ def test_a_module_whose_input_needs_no_gradient(what: str) -> None:
     run(repaired)
 
 
-def test_of_several_modules_none_is_named() -> None:
+def test_of_several_modules_the_batch_is_named() -> None:
     text = "for layer in (net[0], net[2]):\n    layer.register_full_backward_hook(print)"
-    found = explained(cells_of(FIRST.replace("@", text))).finding
-    assert (found.variant, found.tensors) == ("input", ())
+    cells = cells_of(FIRST.replace("@", text))
+    found = explained(cells)
+    assert found.finding.variant == "input" and found.finding.tensors[0].names == ("x",)
+    lines = ["net(x.requires_grad_()).sum().backward()"]
+    assert added(cells, edited(cells, found.rewrites[0])) == lines
+
+
+def test_of_several_batches_none_is_named() -> None:
+    text = "for layer in (net[0], net[2]):\n    layer.register_full_backward_hook(print)"
+    cells = cells_of(FIRST.replace("@", text).replace("net(x)", "(net(x) + net(x + 0 * x[:1]))"))
+    assert explained(cells).finding.tensors[0].names == ("x",)  # what is computed is no batch
+    cells = cells_of(
+        FIRST.replace("@", f"y = x * 2\n{text}").replace("net(x)", "(net(x) + net(y))")
+    )
+    found = explained(cells)
+    assert found.finding.tensors == () and found.rewrites == ()

@@ -243,6 +243,32 @@ def test_what_a_method_hands_back_to_a_library(tmp_path: Path) -> None:
     assert several is None or several.finding.cause == "unknown"
 
 
+CARRIED = """from somevector import Vector, Wrapper
+class Dream(Wrapper):
+    def reset(self):
+        self.state = torch.ones(3)
+        return self.state
+    def step(self):
+        self.state = 0.5 * self.state + net(self.state)
+        return self.state
+dream = Dream(None)
+dream.reset()
+fit = torch.optim.SGD(net.parameters(), lr=0.1)
+fit.step()
+"""
+
+
+def test_what_a_method_hands_back_of_its_object(tmp_path: Path) -> None:
+    """The attribute is the tensor: of the two methods that return it, the one that computes it."""
+    with installed(tmp_path, "somevector", VECTOR):
+        cells = (START + CARRIED, "kept = Vector([dream, dream]).learn()")
+        found = play(cells)
+        new = _first_rewrite(cells, found)
+        returned = [line for line in new[0].splitlines() if "return self.state" in line]
+        assert returned == ["        return self.state", "        return self.state.detach()"]
+        run(new)
+
+
 BEHIND = """class Buffer:
     def store(self, values, done):
         return self.array(values), done

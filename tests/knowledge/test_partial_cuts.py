@@ -9,11 +9,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 from knowledge.played import added, claims, edited
-from notebook import PATIENCE, Notebook, captured, cells_of, shell_with_extension
+from notebook import PATIENCE, Notebook, captured, cells_of, installed, shell_with_extension
 from training_programs import program
 
 from autograd_explain.intercept import guard
@@ -203,14 +204,15 @@ latent = Latent()
 # %%
 """
 PRIOR = "q, z = latent(enc(x))\np = Independent(Normal(torch.zeros(8, 4), 1.0), 1)\n"
-TILED = """target = torch.randn(8, 4)
+TILING = """out = rows.new_zeros(8, 4)
+for k in range(8):
+    {}
+return out
+"""
+TILED = f"""target = torch.randn(8, 4)
 def tiled(rows):
     with torch.no_grad():
-        out = rows.new_zeros(8, 4)
-        for k in range(8):
-            {}
-        return out
-# %%
+{textwrap.indent(TILING, " " * 8)}# %%
 """
 #: What stands before the loop, its body, the line to blame, what the first rewrite brings in.
 STOPS = {
@@ -232,15 +234,13 @@ STOPS = {
         TILED.format("out[k:k + 1] = rows[k]"),
         "h = enc(x).tanh()\nloss = F.mse_loss(tiled(h), target) + h.abs().mean()",
         "with torch.no_grad():",
-        ["    out = rows.new_zeros(8, 4)", "    for k in range(8):"]
-        + ["        out[k:k + 1] = rows[k]", "    return out"],
+        TILING.format("out[k:k + 1] = rows[k]").splitlines(),
     ),
     "what was written through views": (
         TILED.format("out.narrow(0, k, 1).copy_(rows[k])"),
         "h = enc(x).tanh()\nloss = F.mse_loss(tiled(h), target) + h.abs().mean()",
         "with torch.no_grad():",
-        ["    out = rows.new_zeros(8, 4)", "    for k in range(8):"]
-        + ["        out.narrow(0, k, 1).copy_(rows[k])", "    return out"],
+        TILING.format("out.narrow(0, k, 1).copy_(rows[k])").splitlines(),
     ),
     "a loss under a decorator": (
         SILENCED,
@@ -285,6 +285,32 @@ def test_what_a_library_detaches_is_told_at_its_call() -> None:
     assert (finding.cause, finding.variant) == ("silent_cut", "library"), found.output
     assert finding.facts["operation"] == call and finding.facts["operand"] == ""
     assert "z" in finding.tensors[0].names
+
+
+LIBRARY = """import torch
+@torch.no_grad()
+def tiled(rows, shift):
+    out = rows.new_zeros(8, 4)
+    for k in range(8):
+        out.narrow(0, k, 1).copy_(rows[k])
+    return out + shift
+"""
+
+
+def test_what_a_library_computes_without_recording_is_called_as_it_was_written(
+    tmp_path: Path,
+) -> None:
+    body = "h = enc(x).tanh()\nloss = F.mse_loss(somelib.tiled(h, 0.5), target) + h.abs().mean()"
+    before = "import somelib\ntarget = torch.randn(8, 4)\n# %%\n"
+    with installed(tmp_path, "somelib", LIBRARY):
+        found = told(body, before)
+        assert found.diagnosis is not None, found.output
+        finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+        assert (finding.cause, finding.variant) == ("silent_cut", "partial"), found.output
+        assert finding.facts["operand"] == "h" and first.outcome is Outcome.RUNS
+        cells = cells_of(HEAD + before + LOOP + textwrap.indent(body, "    ") + END)
+        (line,) = added(cells, edited(cells, first))
+        assert "somelib.tiled.__wrapped__(h, 0.5)" in line
 
 
 SOLVE = """class Solve(torch.autograd.Function):

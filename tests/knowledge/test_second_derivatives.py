@@ -127,3 +127,24 @@ slope.square().mean().backward()
     assert cause is not None and cause.place is not None
     assert cause.place.source == 'out = run["layer"](x)'
     assert cause.certainty is Certainty.OBSERVED
+
+
+def test_a_backward_that_may_run_once_hides_what_it_read() -> None:
+    """The differentiated tensor is read behind it: torch says that it was not used."""
+    forward, backward = MEANT["its input"]
+    text = function(forward, backward).replace(
+        "    @staticmethod\n    def backward",
+        "    @staticmethod\n    @torch.autograd.function.once_differentiable\n    def backward",
+    )
+    use = """def slope(u, x):
+    return torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+w = torch.randn(3, requires_grad=True)
+z = torch.randn(3, requires_grad=True)
+first = slope(w * Own.apply(2 * z), z)
+second = slope(first, z)
+"""
+    finding = explained((text, use)).finding
+    assert (finding.cause, finding.variant) == ("no_second_derivative", "named")
+    assert finding.tensors[0].names == ("first",)
+    place = finding.place(What.CAUSE)
+    assert place is not None and place.source.strip() == "def backward(ctx, grad):"

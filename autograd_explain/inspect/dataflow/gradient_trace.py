@@ -104,7 +104,7 @@ class GradientTracer:
         if tensor is not None and tensor.requires_grad:
             return GradientTrace(True, (), self._reaches_held(tensor))
         makers = self.slicer.makers(spot)
-        parts = [self.trace(element) for element in elements_of(spot, makers)]
+        parts = [self.trace(element, depth + 1) for element in elements_of(spot, makers)]
         return _join([*(_through(m, self._of_maker(m, depth + 1)) for m in makers), *parts])
 
     def _reaches_held(self, tensor: torch.Tensor) -> bool:

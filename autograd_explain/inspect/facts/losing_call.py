@@ -65,15 +65,20 @@ def gathering_calls(scene: Scene, root: ExprAt | None) -> tuple[Place, ...]:
 def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
     """The calls behind `root` of functions of a library that a decorator runs without recording,
     where what it wraps can be called instead."""
-    found: dict[Place, Undecorated] = {}
-    for call in () if root is None else _library_calls(scene, root):
-        place, function = scene.place_at(call), call.callable
-        value = MISSING if function is None else scene.slicer.value(function)
-        method, alone = _run_by_call(value), isinstance(value, types.FunctionType)
-        known = method or alone or call.receiver
-        if place is not None and known and _is_decorated(scene, call):
-            found[place] = Undecorated(place, method, alone, _levels(_function(scene, call)))
-    return tuple(found.values())
+    calls = () if root is None else _library_calls(scene, root)
+    found = [u for call in calls if (u := undecorated_call(scene, call)) is not None]
+    return tuple({u.place: u for u in found}.values())
+
+
+def undecorated_call(scene: Scene, call: ExprAt) -> Undecorated | None:
+    """The call, where it is one of these."""
+    place, function = scene.place_at(call), call.callable
+    value = MISSING if function is None else scene.slicer.value(function)
+    method, alone = _run_by_call(value), isinstance(value, types.FunctionType)
+    known = method or alone or call.receiver
+    if place is None or not known or not _is_decorated(scene, call):
+        return None
+    return Undecorated(place, method, alone, _levels(_function(scene, call)))
 
 
 def _library_calls(scene: Scene, root: ExprAt) -> Iterator[ExprAt]:

@@ -76,14 +76,19 @@ def optimizer_name(scene: Scene) -> str:
 
 
 def text_of(scene: Scene, place: Place | None) -> str:
-    """The expression at a place as the user wrote it; its line where it goes over several."""
+    """The expression at a place as the user wrote it; where it goes over several lines its first
+    one and its last character: `pipe(…)`."""
     source = None if place is None else scene.program.source_at(place)
     if source is None or place is None:
         return ""
     span = place.span
-    if span is None or span.line != span.end_line:
+    if span is None:
         return place.source
-    return source.lines[span.line - 1][span.column : span.end_column]
+    if span.line == span.end_line:
+        return source.lines[span.line - 1][span.column : span.end_column]
+    first = source.lines[span.line - 1][span.column :].rstrip()
+    last = source.lines[span.end_line - 1][: span.end_column][-1:]
+    return f"{first}…{last}" if first.endswith(("(", "[", "{")) else f"{first} …{last}"
 
 
 def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:

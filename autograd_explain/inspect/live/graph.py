@@ -26,6 +26,7 @@ _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _LEAF_SEQUENCE = 2**63
 _MANY = 2_000
 _RAW = "_raw_saved_"
+_RAISES = "torch::autograd::Error"
 _FREED = "after they have already been freed"
 
 
@@ -135,6 +136,12 @@ class Graph:
     def inner(self) -> list[GraphNode]:
         """The nodes that an operation of the program made, newest first."""
         return [n for n in self.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether a backward that may run only once was differentiated: in its place torch puts a
+        node that raises and leads nowhere (torch/autograd/function.py, `once_differentiable`)."""
+        return any(n.name == _RAISES for n in self.nodes)
 
     def used_outside(self, part: Sequence[GraphNode]) -> list[GraphNode]:
         """The nodes of a part whose result a node outside of it uses, in the part's order."""

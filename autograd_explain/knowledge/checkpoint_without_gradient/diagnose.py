@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
-from .in_library import asked_for, asked_of_library
+from .in_library import asked_for, asked_of_library, checkpointed
 
 PATTERNS = (
     "checkpoint-no-input-requires-grad",
@@ -75,7 +75,7 @@ def _of_library(scene: Scene) -> Finding:
 def _trained(scene: Scene) -> tuple[str, ...]:
     """What the warning's line calls, and what of it is trained in vain."""
     called = None if scene.surfaced is None else scene.surfaced.callable
-    return () if called is None else (called.text,)
+    return (*(() if called is None else (called.text,)), *checkpointed(scene))
 
 
 def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint, call: str) -> Finding:

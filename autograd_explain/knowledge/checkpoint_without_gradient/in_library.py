@@ -6,19 +6,26 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
+from itertools import islice
+from types import FunctionType, MethodType
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.calls import closed_over
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.checkpointed import KIND, UnrecordedCheckpoint, is_reentrant
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.no_graph import NoGraph
+from autograd_explain.inspect.facts.torch_call import local
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
+from autograd_explain.program import called_name
 
 #: transformers' `PreTrainedModel.gradient_checkpointing_enable`, `activation_checkpointing_enable`.
 _SWITCH = "checkpointing_enable"
+_WORD = "reentrant"  #: in the name of a library's own switch, as timm's `set_reentrant_ckpt`
+_MOST = 4  #: parameters to name
 
 
 def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint, str] | None:
@@ -81,3 +88,35 @@ def _options(node: ast.AST) -> Iterator[ast.expr]:
         yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == KIND)
     if isinstance(node, ast.Call):
         yield from (k.value for k in node.keywords if k.arg == KIND)
+        yield from node.args if len(node.args) == 1 and _WORD in called_name(node) else ()
+
+
+def checkpointed(scene: Scene) -> tuple[str, ...]:
+    """What the program calls what the checkpoint runs that torch warned of, and what is trained
+    inside, as far as its arguments tell."""
+    ran = local(scene, "checkpoint", "function", "torch/utils/checkpoint.py")
+    inside = {id(m) for m in _modules(ran)}
+    held = [(name, m) for name, m in scene.names.held_modules if id(m) in inside]
+    trained = (
+        f"{name}.{parameter}"
+        for name, module in held
+        for parameter, value in module.named_parameters()
+        if value.requires_grad
+    )
+    return tuple(dict.fromkeys((*(name for name, _ in held[:1]), *islice(trained, _MOST))))
+
+
+def _modules(ran: object) -> Iterator[torch.nn.Module]:
+    """Those that a function is, is a method of, or has in its closure."""
+    if is_a(ran, functools.partial):
+        for value in (ran.func, *ran.args):
+            yield from _modules(value)
+    elif is_a(ran, torch.nn.Module):
+        yield ran
+    elif type(ran) is MethodType:
+        yield from _modules(ran.__self__)
+    elif type(ran) is FunctionType:
+        for _, held in closed_over(ran):
+            for value in held if type(held) in (list, tuple) else (held,):
+                if is_a(value, torch.nn.Module):
+                    yield value

@@ -4,7 +4,6 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
-from autograd_explain.inspect.facts.losing_call import Undecorated
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
@@ -29,13 +28,13 @@ from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
-    code_of,
     is_list,
     node_at,
     replacement,
     tensors_instead_of_copy,
     without_cut,
 )
+from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
@@ -128,26 +127,6 @@ def _is_cast(node: ast.AST | None) -> bool:
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
 
 
-def _undecorated(site: Site[Details]) -> Edits | None:
-    """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
-    groups = [_what_is_wrapped(site.program, call) for call in site.details.undecorated]
-    return apply_patches([p for g in groups for p in g]) if groups and all(groups) else None
-
-
-def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
-    node, source = node_at(program, call.place), program.source_at(call.place)
-    if not isinstance(node, ast.Call) or source is None or call.place.span is None:
-        return []
-    owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)
-    owner, span = None if call.alone else owner, source.span(node.func)
-    if span is None or (owner is None and not call.alone):
-        return []
-    given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
-    inner = ", ".join(code_of(program, call.place, g) for g in given)
-    method = f".{call.method}" * bool(call.method) + ".__wrapped__" * call.levels
-    return [Patch(source, call.place.span.since(span), f"{method}({inner})")]
-
-
 def _called_themselves(site: Site[Details]) -> Edits | None:
     """Each object that the value is asked of, what is told first."""
     told, gathered = site.place, site.details.gathered
@@ -210,7 +189,11 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.kind is CutKind.COPY,
     ),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
-    Fix("undecorated", _undecorated, changes=True),
+    Fix(
+        "repair_undecorated",
+        lambda s: wrapped_instead(s.program, s.details.undecorated),
+        changes=True,
+    ),
     Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),

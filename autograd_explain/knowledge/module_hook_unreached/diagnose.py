@@ -7,7 +7,9 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
+from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -53,6 +55,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     module = None if hook is None else _module(scene, hook)
     named = (n for n, m in scene.names.held_modules if m is module)
     names = [n for n in named if not n.startswith("self.")]
+    batch = _batch(scene, module)
+    culprits = names[:1] or [b.text for b in (batch,) if b is not None]
     found = finding_from_message(
         scene,
         "module_hook_unreached",
@@ -64,10 +68,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "registered_place": "" if hook is None else label(hook.place),
         },
         at=None if hook is None else hook.place,
-        tensors=(TensorFact(Role.CULPRIT, tuple(names[:1])),) if names else (),
+        tensors=(TensorFact(Role.CULPRIT, tuple(culprits)),) if culprits else (),
         variant="of_module" if names and hook is not None else "input",
     )
-    return found.with_details(Details(hook, _batch(scene, module)))
+    asked = None if batch is None else scene.slicer.place(batch)
+    return found.with_details(Details(hook, asked))
 
 
 def _module(scene: Scene, hook: ModuleHook) -> torch.nn.Module | None:
@@ -80,18 +85,24 @@ def _module(scene: Scene, hook: ModuleHook) -> torch.nn.Module | None:
     return value if isinstance(value, torch.nn.Module) else None
 
 
-def _batch(scene: Scene, module: torch.nn.Module | None) -> Place | None:
+def _batch(scene: Scene, module: torch.nn.Module | None) -> ExprAt | None:
     """The first argument of the only call of a module that has this one in it, where that is a
-    tensor of numbers that may require grad and does not."""
+    tensor of numbers that may require grad and does not; of the only module that the failing
+    backward's root is computed by, where the hook may be on any of several."""
     around = [m for _, m in scene.names.held_modules if any(c is module for c in m.modules())]
-    found: dict[Place, None] = {}
-    for source, call in scene.index.nodes(ast.Call):
-        spot = scene.slicer.at(source, call)
+    calls = [scene.slicer.at(source, call) for source, call in scene.index.nodes(ast.Call)]
+    if module is None:
+        roots = backward_roots(scene)
+        behind = [s for root in roots[:1] for s in computation(scene, root)]
+        calls = [s for s in behind if isinstance(s.node, ast.Call)]
+        around = [m for _, m in scene.names.held_modules]
+    found: dict[Place, ExprAt] = {}
+    for spot in calls:
         owner = MISSING if spot.callable is None else scene.slicer.value(spot.callable)
         given = spot.argument(0)
         if given is not None and any(owner is m for m in around) and _may_require(scene, given):
-            found[scene.slicer.place(given)] = None
-    return next(iter(found)) if len(found) == 1 else None
+            found[scene.slicer.place(given)] = given
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _may_require(scene: Scene, given: ExprAt) -> bool:

@@ -9,7 +9,12 @@ from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.no_graph import find
-from autograd_explain.inspect.facts.torch_call import calls_in
+from autograd_explain.inspect.facts.torch_call import (
+    backward_roots,
+    calls_in,
+    failing_call,
+    handed_on,
+)
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
@@ -25,6 +30,7 @@ PATTERNS = (
     "no-grad-fn",
     "gradient-ignored",
     "composite-derivative-not-implemented",
+    "unused-input",
 )
 
 EXAMPLE = {"function": "Bend", "kept": "", "where": "", "ran": ""}
@@ -35,6 +41,7 @@ VARIANTS = {
     "cudnn-rnn-double-backward": "cudnn",
     "scatter-double-backward": "zeros",
     "no-grad-fn": "once",
+    "unused-input": "once",
 }
 
 
@@ -44,6 +51,8 @@ def diagnose(scene: Scene) -> Finding[Kept | Kernel | None] | None:
     if scene.match.pattern == "composite-derivative-not-implemented":
         return backward_of_kernel(scene, EXAMPLE)
     if scene.match.pattern == "no-grad-fn" and not _is_derivative(scene):
+        return None
+    if scene.match.pattern == "unused-input" and not scene.graph.ends_early:
         return None
     once = VARIANTS.get(scene.match.pattern) == "once"
     functions = _once_differentiable(scene) if once else {}
@@ -59,8 +68,17 @@ def diagnose(scene: Scene) -> Finding[Kept | Kernel | None] | None:
         at=place,
         variant="named" if name else None,
         confidence=Confidence.LIKELY,
-        tensors=_derivative(scene) if once else (),
+        tensors=_asked(scene) or _derivative(scene) if once else (),
     )
+
+
+def _asked(scene: Scene) -> tuple[TensorFact, ...]:
+    """What a derivative is asked of that is one already, in the words of who asks."""
+    call = failing_call(scene, "grad") if scene.match.pattern == "unused-input" else None
+    given = None if call is None else call.argument(1, "inputs")
+    roots = () if given is None else handed_on(scene, backward_roots(scene), given)[0]
+    names = tuple(r.text for r in roots if isinstance(r.node, ast.Name))
+    return (TensorFact(Role.CULPRIT, names[:1]),) if names else ()
 
 
 def _derivative(scene: Scene) -> tuple[TensorFact, ...]:

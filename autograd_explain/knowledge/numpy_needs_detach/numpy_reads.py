@@ -7,9 +7,11 @@ handed over returns.
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -18,7 +20,7 @@ from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
 from autograd_explain.inspect.dataflow.syntax import definition, returns
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.isolation.type_checks import class_table, is_a, items, table_of
 from autograd_explain.program import Source, called_name, last_name
 
 from .containers import items_of
@@ -182,31 +184,56 @@ def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
 
 
 def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
-    """What a method of the user's returned that only a package calls: the one value that ends with
-    the operation which made the tensor; nothing where several may be it."""
+    """What a method of the user's returned that only a package calls: the one attribute that is the
+    tensor and was computed there, else the one value that ends with the operation which made it;
+    nothing where several may be it."""
     called = {called_name(n) for _, n in scene.index.nodes(ast.Call)}
     made = "" if asked.grad_fn is None else asked.grad_fn.name().lower()
-    found = []
+    kept: list[ExprAt] = []
+    found: list[ExprAt] = []
     for source, function in scene.index.nodes(ast.FunctionDef):
-        if function.name in called or not _is_of_subclass(scene, source, function):
+        kind = _subclass(scene, source, function)
+        if kind is None:
             continue
-        for value in returns(function):
+        kept += _own_attribute(scene, kind, function, asked)
+        for value in returns(function) if function.name not in called else ():
             for part in value.elts if isinstance(value, ast.Tuple) else [value]:
                 spot = scene.slicer.at(source, part)
                 ends = [m.called for m in scene.slicer.makers(spot)]
                 found += [spot] * any(e and made.startswith(f"{e}backward") for e in ends)
+    found = kept or found
     if len(found) == 1:
         yield Read(found[0], DETACHED, asked)
 
 
-def _is_of_subclass(scene: Scene, source: Source, function: ast.FunctionDef) -> bool:
-    """Whether it is a method of a class of the program that inherits, and not from a module: what
-    that returns is trained."""
+def _own_attribute(
+    scene: Scene, kind: type, function: ast.FunctionDef, asked: torch.Tensor
+) -> Iterator[ExprAt]:
+    """`self.state` of what a method returns whose object has the tensor there, where the method
+    itself computes it of what has a graph."""
+    holding = ((o, table_of(o)) for o in gc.get_referrers(kind) if type(o) is kind)
+    owner = next((o for o, table in holding if any(v is asked for v in table.values())), None)
+    method = class_table(kind).get(function.name)
+    if owner is None or not isinstance(method, FunctionType):
+        return
+    entered = scene.slicer.entry(MethodType(method, owner))
+    attributes = {name for name, value in items(table_of(owner)) if value is asked}
+    for value in returns(entered.body) if entered is not None else ():
+        for part in value.elts if isinstance(value, ast.Tuple) else [value]:
+            if entered is not None and isinstance(part, ast.Attribute) and part.attr in attributes:
+                spot = ExprAt(entered, part)
+                if any(scene.gradient_tracer.trace(m).carries for m in scene.slicer.makers(spot)):
+                    yield spot
+
+
+def _subclass(scene: Scene, source: Source, function: ast.FunctionDef) -> type | None:
+    """The class of the program that this is a method of, if it inherits, and not from a module:
+    what that returns is trained."""
     outer = source.parents.get(function)
     if not isinstance(outer, ast.ClassDef) or not outer.bases:
-        return False
+        return None
     kind = scene.slicer.value(scene.slicer.at(source, ast.Name(outer.name, ast.Load())))
-    return is_a(kind, type) and not issubclass(kind, torch.nn.Module)
+    return kind if is_a(kind, type) and not issubclass(kind, torch.nn.Module) else None
 
 
 def _function(scene: Scene, spot: ExprAt) -> Scope | None:

@@ -6,10 +6,12 @@ import ast
 from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated_call
 from autograd_explain.inspect.facts.memoization import Memoized
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .recording_off import RecordingOff
 
@@ -37,6 +39,7 @@ class Details:
     swapped: Swapped | None = None
     memory: Memoized | None = None  #: what keeps the value for good
     options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
+    undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:
@@ -55,3 +58,12 @@ def kept_as(scene: Scene, cut: TraceEvent) -> tuple[str, ...]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         return (ast.unparse(call.func.value),)
     return kept.names if cut.inside is None or len(kept.names) == 1 else ()
+
+
+def decorated(scene: Scene, cut: TraceEvent) -> tuple[Undecorated, ...]:
+    """The call in which a library took the value out of the graph, where its decorator did."""
+    source, node = scene.program.source_at(cut.place), node_at(scene.program, cut.place)
+    if cut.inside is None or source is None or not isinstance(node, ast.Call):
+        return ()
+    found = undecorated_call(scene, scene.slicer.at(source, node))
+    return () if found is None else (found,)

@@ -19,7 +19,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
 
-from .details import Details, Swapped, kept_as, widest
+from .details import Details, Swapped, decorated, kept_as, widest
 from .missing import of_missing_gradient
 from .partial import of_partial_cut
 from .recording_off import as_events, behind, recording_off
@@ -105,6 +105,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             repairable=variant not in _WITHOUT_REWRITE,
             off=off,
             by_library=variant in ("function", "library"),
+            undecorated=decorated(scene, first),
             swapped=_swapped(scene, first),
             memory=memory,
             options=options,

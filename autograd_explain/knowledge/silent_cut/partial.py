@@ -10,7 +10,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
 
-from .details import Details, kept_as, widest
+from .details import Details, decorated, kept_as, widest
 from .recording_off import RecordingOff, as_events, recording_off
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             derivative=derivative,
             off=off,
             drawn=first.place if value.drawn else None,
+            undecorated=decorated(scene, first),
         ),
     )
 

@@ -19,6 +19,7 @@ from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
+from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 
 from .details import Details
 from .functional_update import functional_update
@@ -99,6 +100,11 @@ _of_table: Propose[Details] = by_table(
         "other_way_round",
         _stopped_difference,
         when=lambda d: d.swapped is not None and not d.swapped.whole,
+        changes=True,
+    ),
+    Fix(
+        "repair_undecorated",
+        lambda s: wrapped_instead(s.program, s.details.undecorated),
         changes=True,
     ),
     Fix("repair_called_itself", _called_themselves, changes=True),
