@@ -23,7 +23,13 @@ SIGNALS = frozenset(
     {
         *("silent-overwrite", "graph-cut", "gradients-thrown-away", "gradients-not-cleared"),
         *("optimizer-misses-parameters", "plain-list-of-layers", "nonfinite-gradient"),
-        *("partial-cut", "zero-gradient", "gradient-ignored", "gradient-overwritten"),
+        *(
+            "partial-cut",
+            "cancelled-difference",
+            "zero-gradient",
+            "gradient-ignored",
+            "gradient-overwritten",
+        ),
         *(
             "stale-value",
             "gradients-changed-too-late",

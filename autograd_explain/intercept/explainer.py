@@ -376,7 +376,7 @@ def _shown_by_running(
         return {"gradients": verifier.differences(incident)}
     if signal.name == "nonfinite-gradient":
         return {"origin": verifier.origin_of_nonfinite(incident)}
-    if signal.name == "partial-cut":
+    if signal.name in ("partial-cut", "cancelled-difference"):
         return {"severed": _severed(visit, verifier, incident)}
     if signal.name == "gradient-ignored":
         answer = verifier.ignored_gradients(incident)

@@ -177,7 +177,8 @@ class Recording:
         with quiet():
             written = self.suspicion.written_gradients()
             ran = self.suspicion.after_functions(self.program.is_user_code)
-        found = (self._signal(s) for s in (written, ran) if s is not None)
+            equal = self.suspicion.equal_sides()
+        found = (self._signal(s) for s in (written, ran, equal) if s is not None)
         return (*found, *self._partial_cuts())
 
     def _partial_cuts(self) -> tuple[Signal, ...]:

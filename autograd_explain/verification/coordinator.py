@@ -247,6 +247,7 @@ class _Trials:
             for m, value in found.items()
             if all(is_lacking(far, before, after[far]) for far in away[m])
         )
+        told = (*told, *results["first"].cancelled)
         return Verdict(ORIGINAL, Outcome.RUNS, Reason(), severed=told)
 
     def _moved(self, job: Job, moves: Sequence[Moved]) -> Mapping[Moved, tuple[Round, ...]]:

@@ -189,12 +189,15 @@ class NonFinite:
 class SeveredValue:
     """A value that a loss depends on and that left the graph at `place`; `leaves` are names of
     those behind it that the backward reaches by another way, `lost` of those that it does not.
-    `drawn`: it is a sample of a distribution, which could have computed it."""
+    `drawn`: it is a sample of a distribution, which could have computed it.  `older`: nothing has
+    left, but `place` is a difference whose sides take each other's gradient away, and the one of
+    this number was computed first."""
 
     place: tuple[CodeRange, ...]
     leaves: tuple[str, ...]
     lost: tuple[str, ...] = ()
     drawn: bool = False
+    older: int | None = None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .lenient import Lenient
 from .nonfinite import NonFiniteGradients, is_wrong, is_zero
 from .objects import spelled, walk
 from .own_gradients import own_gradients
-from .plan import IgnoredGradient, NonFinite
+from .plan import IgnoredGradient, NonFinite, SeveredValue
 from .redefine import Redefinition, redefine
 from .reference import Saved, SavedCopies, retained_graphs
 from .rounds import Moved, Round
@@ -133,6 +133,7 @@ class Result:
     zero: tuple[str, ...] = ()
     origin: NonFinite | None = None
     rounds: tuple[Round, ...] = ()
+    cancelled: tuple[SeveredValue, ...] = ()
     ignored: tuple[IgnoredGradient, ...] = ()
     hid: bool = False
 
@@ -248,6 +249,7 @@ class ReplaySession:
             backwards=ledger.backwards,
             origin=numbers.found,
             rounds=values.rounds,
+            cancelled=tuple(values.cancelled),
             ignored=tuple(ignored.found),
             hid=self.sandbox.hid,
         )

@@ -19,13 +19,14 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
 from ..nodes import CREATE_GRAPH, INPUTS, GraphTraversal
+from .cancelled import CancelledDifferences
 from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
 from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
-from .plan import CodeRange
+from .plan import CodeRange, SeveredValue
 from .rounds import Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
 from .stopped import Followed, StoppedValues
@@ -123,6 +124,8 @@ class SeveredValues(BackwardMode):
         self._stepped: set[int] = set()
         self._read: list[Read] = []
         self._wholes = self._steps = 0
+        self._differences = CancelledDifferences()
+        self.cancelled: list[SeveredValue] = []
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -156,6 +159,8 @@ class SeveredValues(BackwardMode):
         given = list(tensors_in((*args, *kwargs.values())))
         if self._computed:
             self._computed_on(given, result)
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            self._differences.computed(name, args, result)
         if name in _LAYERS and len(self._read) < _MAX_READ:
             self._read_by_layer(given)
         if not given or not (self._asked or name == "data" or name in _KNOWN):
@@ -296,6 +301,9 @@ class SeveredValues(BackwardMode):
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             whole = kwargs.get("accumulate_grad") is True
+            if whole:
+                with torch._C.DisableTorchFunctionSubclass():
+                    self._note_cancelled(outputs, args[0], original)
             result = original(outputs, *args, **kwargs)
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 roots = [t for t in outputs if isinstance(t, torch.Tensor)]
@@ -319,6 +327,15 @@ class SeveredValues(BackwardMode):
             return result
 
         return run
+
+    def _note_cancelled(self, roots: Any, given: Any, engine: Callable[..., Any]) -> None:
+        """The differences that give no gradient, where the program has names for their leaves."""
+        for found in self._differences.before_backward(roots, given, engine):
+            keys = dict.fromkeys(map(id, found.leaves))
+            names = self._running.names_of(keys.keys()) | names_in(self._namespace)
+            known = tuple(names[key] for key in keys if names.get(key))
+            if known:
+                self.cancelled.append(SeveredValue(found.place, known, older=found.older))
 
     def _is_enough(self) -> bool:
         if self._moved is not None:

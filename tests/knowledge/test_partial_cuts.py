@@ -759,3 +759,55 @@ def test_what_is_logged_after_the_rounds_makes_no_run_longer() -> None:
     body = f"h = enc(x).tanh()\n{TERM}"
     loop = LOOP + textwrap.indent(body, "    ") + END + "print(enc(x).mean().item())\n"
     assert played(cells_of(HEAD + loop)).diagnosis is None
+
+
+ROLLOUT = """steps = torch.split(x, 2)
+def rollout():
+    return torch.cat([F.log_softmax(enc(part), 1)[:, 0] for part in steps])
+# %%
+"""
+NEW = "new = F.log_softmax(enc(x), 1)[:, 0]\n"
+#: What the loop computes, the difference that gives no gradient, the line that the rewrite brings.
+CANCELLED = {
+    "a ratio to what has kept its graph": (
+        f"old = rollout()\n{NEW}ratio = (new - old).exp()\n"
+        "loss = -(ratio * y[:, 0]).mean() + 0.1 * enc(x).pow(2).mean()",
+        "new - old",
+        "ratio = (new - old.detach()).exp()",
+    ),
+    "the other way round": (
+        f"old = rollout()\n{NEW}loss = ((old - new) * y[:, 0]).sum() + 0.1 * enc(x).pow(2).mean()",
+        "old - new",
+        "loss = ((old.detach() - new) * y[:, 0]).sum() + 0.1 * enc(x).pow(2).mean()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+def test_a_difference_whose_sides_cancel_is_named(name: str) -> None:
+    body, difference, line = CANCELLED[name]
+    body += "\nhistory.append(loss.item())"
+    found = told(body, ROLLOUT)
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("gradient_always_zero", "difference")
+    assert finding.facts["operation"] == difference and finding.facts["operand"] == "old"
+    assert finding.facts["parameter"].startswith(("enc.", "held"))
+    assert "old" in finding.tensors[0].names
+    cells = cells_of(HEAD + ROLLOUT + LOOP + textwrap.indent(body, "    ") + END)
+    assert added(cells, edited(cells, rewrites[0])) == [line]
+
+
+#: Differences that are equal only at first, or at their least, or of what differs.
+DIFFERENCES = {
+    "a number": f"old = rollout().detach()\n{NEW}loss = -((new - old).exp() * y[:, 0]).mean()",
+    "what has become 0": f"old = rollout()\n{NEW}loss = (new - old).pow(2).mean() + 0 * new.sum()",
+    "of two inputs": "loss = ((enc(x) - enc(x.flip(0))) * y).sum()",
+    "zero at first": "loss = (scale * (weights[0] * enc(x) - weights[1] * enc(x)) * y).sum()",
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_other_differences_raise_no_alarm(name: str) -> None:
+    found = told(f"{DIFFERENCES[name]}\nhistory.append(loss.item())", ROLLOUT)
+    assert found.diagnosis is None, found.output

@@ -11,12 +11,14 @@ import torch
 from ...model import Certainty, Event, Place, Role, TensorFact, What
 from ...program import Program
 from ...program_index import index_of
+from ..dataflow import ExprAt
 from ..history import TraceEvent
 from ..live.shapes import shown_shape
 from ..scene import Scene
 
 if TYPE_CHECKING:
     from ...verification import GradientDifference
+    from ...verification.plan import CodeRange
 
 
 _SHOWN = 4
@@ -89,6 +91,16 @@ def text_of(scene: Scene, place: Place | None) -> str:
     first = source.lines[span.line - 1][span.column :].rstrip()
     last = source.lines[span.end_line - 1][: span.end_column][-1:]
     return f"{first}…{last}" if first.endswith(("(", "[", "{")) else f"{first} …{last}"
+
+
+def shown_at(scene: Scene, at: CodeRange) -> ExprAt | None:
+    """The expression that a run of the cell has come by; None where Python (3.10) does not tell."""
+    source = scene.program.source(at.filename)
+    for node in () if source is None else source.nodes:
+        if isinstance(node, ast.expr) and source is not None:
+            if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == at.columns:
+                return scene.slicer.at(source, node)
+    return None
 
 
 def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:

@@ -14,11 +14,13 @@ from autograd_explain.inspect.facts.silent_evidence import (
     text_of,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, What, label
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.uncut import node_at
 
-PATTERNS = ("zero-gradient",)
+from .difference import differences
+
+PATTERNS = ("zero-gradient", "cancelled-difference")
 
 EXAMPLE = {
     "parameter": "model[0].weight",
@@ -46,9 +48,12 @@ class Details:
     function: str = ""  #: torch's name of it
     mode: Place | None = None
     cancels: bool = False  #: it is a sum that takes away what it adds
+    older: Place | None = None  #: of a difference the side that was computed first
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    if scene.match.pattern == "cancelled-difference":
+        return _of_difference(scene)
     made = moment(scene, "operation")
     place = None if made is None else made.place
     if made is None or place is None:
@@ -86,6 +91,34 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             cancels,
         ),
         awaited=() if partly else names[:_AWAITED],
+    )
+
+
+def _of_difference(scene: Scene) -> Finding[Details] | None:
+    """The first difference that another run of the cell has shown to give no gradient."""
+    found = next(differences(scene), None)
+    if found is None:
+        return None
+    place, older = scene.slicer.place(found.whole), scene.slicer.place(found.older)
+    failed = event(scene, What.FAILED, "backward")
+    tensor = next((t.tensor for t in scene.names.tensors if t.name == found.leaves[0]), None)
+    cause = Event(What.CAUSE, place, certainty=Certainty.OBSERVED)
+    return Finding(
+        cause="gradient_always_zero",
+        confidence=Confidence.PROVEN,
+        facts={
+            "parameter": found.leaves[0],
+            "parameters": listed(found.leaves),
+            "operation": text_of(scene, place),
+            "operand": text_of(scene, older),
+            "function": "sub",
+            "place": label(place),
+            "backward": "" if failed is None or failed.place is None else failed.place.source,
+        },
+        tensors=(culprit(scene, tensor, found.older.text, *found.leaves[1:_AWAITED]),),
+        events=tuple(e for e in (cause, failed) if e is not None),
+        variant="difference",
+        details=Details(None, False, False, older=older),
     )
 
 

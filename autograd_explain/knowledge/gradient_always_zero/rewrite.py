@@ -7,6 +7,7 @@ from autograd_explain.rewrite.engine.cst_tools import bare, expression, filled
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
+from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.passed_through import passed_straight_through
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
@@ -81,6 +82,11 @@ def _between_pixels(site: Site[Details]) -> Edits | None:
 
 propose: Propose[Details] = by_table(
     Fix("difference", _difference_detached, when=lambda d: d.cancels, changes=True),
+    Fix(
+        "detach_older",
+        lambda s: detached_at(s.program, s.details.older) if s.details.older else None,
+        changes=True,
+    ),
     Fix("of_noise", _computed_of_noise, changes=True),
     Fix("bilinear", _between_pixels, when=lambda d: d.mode is not None, changes=True),
     Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
-from autograd_explain.inspect.facts.silent_evidence import culprit, event, listed, moments, text_of
+from autograd_explain.inspect.facts.silent_evidence import (
+    culprit,
+    event,
+    listed,
+    moments,
+    shown_at,
+    text_of,
+)
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
@@ -22,7 +28,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     shown none."""
     found: tuple[SeveredValue, ...] = scene.incident.evidence.get("severed", ())
     cuts = list(moments(scene, "cut"))
-    partly = (value for value in found if value.leaves)
+    partly = (value for value in found if value.leaves and value.older is None)
     told = [(value, here) for value in partly if (here := _cuts_at(scene, value, cuts))]
     if not told:
         return None
@@ -96,18 +102,13 @@ def _cuts_at(scene: Scene, value: SeveredValue, cuts: list[TraceEvent]) -> list[
     """What was recorded in the expression that the run has shown; in its line, where only that is
     known."""
     at = value.place[0]
-    place, source = scene.program.place(at.filename, at.line), scene.program.source(at.filename)
-    if place is None or source is None:
+    place, spot = scene.program.place(at.filename, at.line), shown_at(scene, at)
+    if place is None:
         return []
     here = [c for c in cuts if c.place.line_id == place.line_id]
-    nodes = (n for n in source.nodes if isinstance(n, ast.expr) and _range(n) == at.columns)
-    span = source.span(next(nodes, None))
+    span = None if spot is None else scene.slicer.place(spot).span
     within = [c for c in here if span is not None and _is_within(c.place.span, span)]
     return within or here
-
-
-def _range(node: ast.expr) -> tuple[int, int | None, int, int | None]:
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
 def _is_within(inner: Span | None, outer: Span) -> bool:

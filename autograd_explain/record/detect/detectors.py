@@ -17,6 +17,7 @@ from ..observe.call_sites import CallSites
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
+from .equal_sides import agree
 from .finding import CandidateFault, Mark, Weak, weak
 from .frozen_steps import FrozenSteps
 from .graph_cuts import Cuts
@@ -71,6 +72,7 @@ class Detectors:
         self._visits: dict[int, int] = {}
         self._sources: dict[int, Weak] = {}
         self._told = self._looked = 0
+        self._equal: dict[int, Mark] = {}  #: differences whose sides had the same numbers
         self._roots: dict[int, Mark] = {}  #: the backwards of this cell by their sites
 
     # Calls
@@ -94,6 +96,12 @@ class Detectors:
                 elif first:
                     self.cuts.appeared(tensor)
             self.overwrites.look(mark)
+
+    def subtracted(self, args: tuple[Any, ...], site: int) -> None:
+        """A difference of these was computed, at one of the first calls of its line."""
+        with quiet():
+            if agree(args):
+                self._equal[site] = Mark(site, self.log.clock)
 
     def _visit(self, site: int) -> None:
         self._visits[site] = looks = self._visits.get(site, 0) + 1
@@ -356,6 +364,15 @@ class Detectors:
         if not ran or not has_own_function(is_user_code):
             return None
         return CandidateFault("gradient-ignored", {"backward": (backward,)})
+
+    def equal_sides(self) -> CandidateFault | None:
+        """Differences of equal numbers that both have a graph, before a backward: only another run
+        of the cell tells whether their gradients take each other away."""
+        backward = self.gradients.last_backward
+        found = tuple(mark for mark in self._equal.values() if mark.clock > self._told)
+        if not found or backward.clock <= self._told:
+            return None
+        return CandidateFault("cancelled-difference", {"operation": found, "backward": (backward,)})
 
     def partial_cuts(
         self, sites: CallSites, is_helper: Callable[[int], bool]

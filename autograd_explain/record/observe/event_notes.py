@@ -63,6 +63,7 @@ class EventNotes:
         self._spread = suspicion.cuts.spread
         self._detaches = operations.number("detach")
         self._zeroes = operations.number("zero_grad")
+        self._subtraction = operations.number("sub")
 
     # Nodes
 
@@ -93,6 +94,8 @@ class EventNotes:
                 self._append((before, after, site, clock))
                 suspicion = self.suspicion
                 if suspicion.shared or site not in suspicion.visited:
+                    if operation == self._subtraction:
+                        suspicion.subtracted(args, site)
                     suspicion.saving(args, site)
                 if isinstance(result, tuple):
                     suspicion.beside(args, result, site)
