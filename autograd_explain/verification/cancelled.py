@@ -20,7 +20,8 @@ from .nonfinite import frames
 from .plan import CodeRange
 from .tracked import has_history
 
-_NAMES = frozenset({"sub", "__sub__", "subtract"})
+#: The names of what computes one.
+DIFFERENCES = frozenset({"sub", "subtract"})
 _SIDES = 2
 _MANY = 1_000  #: differences in a round
 _ROUNDING = 1e-5
@@ -47,10 +48,9 @@ class CancelledDifferences:
         self._before: Collection[tuple[CodeRange, ...]] = ()
         self._compared: set[tuple[CodeRange, ...]] = set()
 
-    def computed(self, name: str, args: Sequence[Any], result: Any) -> None:
-        """An operation ran."""
-        sides = tuple(args)
-        if name not in _NAMES or len(sides) != _SIDES or len(self._now) == _MANY:
+    def computed(self, sides: tuple[Any, ...], result: Any) -> None:
+        """A difference of these was computed."""
+        if len(sides) != _SIDES or len(self._now) == _MANY:
             return
         if all(isinstance(s, torch.Tensor) and has_history(s) for s in sides) and _agree(*sides):
             place = frames()[:1]

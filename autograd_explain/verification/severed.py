@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
 from ..nodes import CREATE_GRAPH, INPUTS, GraphTraversal
-from .cancelled import CancelledDifferences
+from .cancelled import DIFFERENCES, CancelledDifferences
 from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
@@ -159,8 +159,9 @@ class SeveredValues(BackwardMode):
         given = list(tensors_in((*args, *kwargs.values())))
         if self._computed:
             self._computed_on(given, result)
-        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-            self._differences.computed(name, args, result)
+        if name in DIFFERENCES:
+            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+                self._differences.computed(args, result)
         if name in _LAYERS and len(self._read) < _MAX_READ:
             self._read_by_layer(given)
         if not given or not (self._asked or name == "data" or name in _KNOWN):
@@ -195,7 +196,7 @@ class SeveredValues(BackwardMode):
         """What is stopped at a line that was asked about, and what is made of it."""
         outcome = args[0] if name == "__setitem__" else result
         made = [t for t in tensors_in((outcome,)) if t.is_floating_point()]
-        live = [t for t in given if t.requires_grad and t.is_floating_point()]
+        live = _live(given)
         if made:
             self._stopped.used(given, name in _WRITTEN)
         if made and not any(t.requires_grad for t in made) and (live or name in _WRITTEN):
@@ -204,7 +205,7 @@ class SeveredValues(BackwardMode):
                 if not live and any(t.is_floating_point() for t in given):
                     self._shared.add(place[0])
                 elif live and forward_frames(sys._getframe()) is None:
-                    outcome = self._stopped_at(place, name, live, args, outcome)
+                    outcome = self._stopped_at(place, name, args, given, outcome)
         self._stopped.computed(name, given, _written(args, outcome))
         return None if name == "__setitem__" else outcome
 
@@ -220,11 +221,11 @@ class SeveredValues(BackwardMode):
         self,
         place: tuple[CodeRange, ...],
         name: str,
-        live: Iterable[torch.Tensor],
         args: tuple[Any, ...],
+        given: Sequence[torch.Tensor],
         outcome: Any,
     ) -> Any:
-        sources = [t for t in map(_viewed, live) if self._is_new(t)]
+        sources = [t for t in map(_viewed, _live(given)) if self._is_new(t)]
         if not sources:
             return outcome
         stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
@@ -233,7 +234,7 @@ class SeveredValues(BackwardMode):
         known.look(sources)
         step = self._step_at(place)
         if step:
-            outcome = _moved(name, args, outcome, step)
+            outcome = _moved(name, args, given, outcome, step)
         self._stopped.add(_written(args, outcome), place)
         return outcome
 
@@ -402,20 +403,31 @@ def _viewed(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if base is None or tensor.grad_fn is not None else base
 
 
-def _moved(name: str, args: tuple[Any, ...], outcome: Any, step: float) -> Any:
-    """What an operation gave, which may have written its first argument, with new values."""
+def _live(given: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return [t for t in given if t.requires_grad and t.is_floating_point()]
+
+
+def _moved(
+    name: str,
+    args: tuple[Any, ...],
+    given: Sequence[torch.Tensor],
+    outcome: Any,
+    step: float,
+) -> Any:
+    """What an operation gave, which may have written one of its arguments, with new values."""
     if name == "__setitem__":
         outcome.data[args[1]] = _changed(args[2], step)
-    elif isinstance(outcome, torch.Tensor) and args and outcome is args[0]:
+        return outcome
+    if isinstance(outcome, torch.Tensor) and any(outcome is t for t in given):
         outcome.data.copy_(_changed(outcome, step))
-    else:
-        return _changed(outcome, step)
-    return outcome
+        return outcome
+    return _changed(outcome, step)
 
 
 def _written(args: tuple[Any, ...], outcome: Any) -> tuple[Any, ...]:
     """What an operation gave, and what it wrote through a view."""
-    base = outcome._base if args and outcome is args[0] else None
+    in_place = isinstance(outcome, torch.Tensor) and bool(args) and outcome is args[0]
+    base = outcome._base if in_place else None
     return (outcome,) if base is None or base.requires_grad else (outcome, base)
 
 

@@ -191,11 +191,14 @@ def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
     made = "" if asked.grad_fn is None else asked.grad_fn.name().lower()
     kept: list[ExprAt] = []
     found: list[ExprAt] = []
+    owners: dict[type, object] = {}
     for source, function in scene.index.nodes(ast.FunctionDef):
         kind = _subclass(scene, source, function)
         if kind is None:
             continue
-        kept += _own_attribute(scene, kind, function, asked)
+        if kind not in owners:
+            owners[kind] = _owner(kind, asked)
+        kept += _own_attribute(scene, owners[kind], function, asked)
         for value in returns(function) if function.name not in called else ():
             for part in value.elts if isinstance(value, ast.Tuple) else [value]:
                 spot = scene.slicer.at(source, part)
@@ -206,14 +209,20 @@ def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
         yield Read(found[0], DETACHED, asked)
 
 
+def _owner(kind: type, asked: torch.Tensor) -> object:
+    """The first object of a class that has the tensor as an attribute."""
+    for owner in gc.get_referrers(kind):
+        if type(owner) is kind and any(v is asked for _, v in items(table_of(owner))):
+            return owner
+    return None
+
+
 def _own_attribute(
-    scene: Scene, kind: type, function: ast.FunctionDef, asked: torch.Tensor
+    scene: Scene, owner: object, function: ast.FunctionDef, asked: torch.Tensor
 ) -> Iterator[ExprAt]:
-    """`self.state` of what a method returns whose object has the tensor there, where the method
-    itself computes it of what has a graph."""
-    holding = ((o, table_of(o)) for o in gc.get_referrers(kind) if type(o) is kind)
-    owner = next((o for o, table in holding if any(v is asked for v in table.values())), None)
-    method = class_table(kind).get(function.name)
+    """`self.state` of what a method of the object that has the tensor there returns, where the
+    method itself computes it of what has a graph."""
+    method = class_table(type(owner)).get(function.name)
     if owner is None or not isinstance(method, FunctionType):
         return
     entered = scene.slicer.entry(MethodType(method, owner))

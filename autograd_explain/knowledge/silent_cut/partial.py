@@ -70,7 +70,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             derivative=derivative,
             off=off,
             drawn=first.place if value.drawn else None,
-            undecorated=decorated(scene, first),
+            undecorated=decorated(scene, first) if off is None else (),
         ),
     )
 

@@ -93,8 +93,9 @@ class EventNotes:
                 log.clock = clock = log.clock + 1
                 self._append((before, after, site, clock))
                 suspicion = self.suspicion
-                if suspicion.shared or site not in suspicion.visited:
-                    if operation == self._subtraction:
+                first = site not in suspicion.visited
+                if first or suspicion.shared:
+                    if first and operation == self._subtraction:
                         suspicion.subtracted(args, site)
                     suspicion.saving(args, site)
                 if isinstance(result, tuple):
