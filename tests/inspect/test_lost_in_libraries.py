@@ -202,7 +202,7 @@ def test_what_a_decorator_wraps() -> None:
     )
     found = play(cells).diagnosis
     assert found is not None
-    assert [r.fix for r in found.rewrites] == ["repair_undecorated"]
+    assert [r.fix for r in found.rewrites] == ["undecorated"]
     new = edited(cells, found.rewrites[0])
     assert "b = encoder.encode.__wrapped__(encoder, x, scale=2.0)" in new[-1]
     run_cells(new)
@@ -229,7 +229,7 @@ def test_what_a_decorator_wraps_of_a_module_that_is_called() -> None:
     )
     found = play(cells).diagnosis
     assert found is not None
-    assert [r.fix for r in found.rewrites] == ["repair_undecorated"]
+    assert [r.fix for r in found.rewrites] == ["undecorated"]
     new = edited(cells, found.rewrites[0])
     assert "return self.take.forward.__wrapped__(self.take, x).sum()" in new[1]
     run_cells(new)
@@ -241,7 +241,7 @@ def test_what_a_decorator_wraps_of_an_object_that_is_called() -> None:
         "# %%\nloss = pipe(prompt).sum()\nloss.backward()"
     )
     found = play(cells).diagnosis
-    assert found is not None and [r.fix for r in found.rewrites] == ["repair_undecorated"]
+    assert found is not None and [r.fix for r in found.rewrites] == ["undecorated"]
     new = edited(cells, found.rewrites[0])
     assert "loss = pipe.__call__.__wrapped__(pipe, prompt).sum()" in new[1]
     assert run_cells(new)["prompt"].grad is not None
@@ -257,7 +257,7 @@ def test_a_plain_function_that_runs_without_recording(called: str) -> None:
         "loss = net(sheet[:, :3]).sum()\nloss.backward()"
     )
     found = play(cells).diagnosis
-    assert found is not None and [r.fix for r in found.rewrites] == ["repair_undecorated"]
+    assert found is not None and [r.fix for r in found.rewrites] == ["undecorated"]
     new = edited(cells, found.rewrites[0])
     assert f"sheet = {called}.__wrapped__(tiles.clamp(0, 1))" in new[1]
     assert run_cells(new)["tiles"].grad is not None

@@ -190,7 +190,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix(
-        "repair_undecorated",
+        "undecorated",
         lambda s: wrapped_instead(s.program, s.details.undecorated),
         changes=True,
     ),

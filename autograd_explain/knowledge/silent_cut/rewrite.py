@@ -103,7 +103,7 @@ _of_table: Propose[Details] = by_table(
         changes=True,
     ),
     Fix(
-        "repair_undecorated",
+        "undecorated",
         lambda s: wrapped_instead(s.program, s.details.undecorated),
         changes=True,
     ),
