@@ -198,6 +198,15 @@ class Source:
         whole = lines[place.line - 1].strip() if place.line <= len(lines) else place.source
         return None if place.source in ("", whole) else place.indent
 
+    def node_of(self, columns: tuple[int, int, int, int] | None) -> ast.expr | ast.stmt | None:
+        """The outermost expression, else statement, of `tree` with exactly this range: first and
+        last line and column, as Python counts them for a frame (None: it does not, as 3.10)."""
+        begun = () if columns is None else self.nodes_from.get(columns[0], ())
+        found = [
+            n for n in begun if (n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) == columns
+        ]
+        return next((n for n in found if isinstance(n, ast.expr)), found[0] if found else None)
+
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
         line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)

@@ -96,11 +96,8 @@ def text_of(scene: Scene, place: Place | None) -> str:
 def shown_at(scene: Scene, at: CodeRange) -> ExprAt | None:
     """The expression that a run of the cell has come by; None where Python (3.10) does not tell."""
     source = scene.program.source(at.filename)
-    for node in () if source is None else source.nodes:
-        if isinstance(node, ast.expr) and source is not None:
-            if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == at.columns:
-                return scene.slicer.at(source, node)
-    return None
+    node = None if source is None else source.node_of(at.columns)
+    return scene.slicer.at(source, node) if source and isinstance(node, ast.expr) else None
 
 
 def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:

@@ -137,7 +137,7 @@ class Graph:
         """The nodes that an operation of the program made, newest first."""
         return [n for n in self.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
 
-    @property
+    @cached_property
     def ends_early(self) -> bool:
         """Whether a backward that may run only once was differentiated: in its place torch puts a
         node that raises and leads nowhere (torch/autograd/function.py, `once_differentiable`)."""

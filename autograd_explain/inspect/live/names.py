@@ -118,6 +118,10 @@ class Names:
         name = next(iter(self.of(tensor)), "")
         return next((n for n in self.tensors if n.name == name), None)
 
+    def named(self, name: str) -> torch.Tensor | None:
+        """The tensor of this name, None where none has it."""
+        return next((n.tensor for n in self.tensors if n.name == name), None)
+
     def of_aliases(self, tensor: torch.Tensor) -> tuple[str, ...]:
         """Names of tensors that share memory with it without being it (bases, other views)."""
         exact = set(self.of(tensor))

@@ -63,7 +63,7 @@ def operation_at(program: Program, origin: Recorded) -> Operation | None:
     if not known:
         return None
     (source, at), *outer = known
-    node = _node(source, at) or operation_named(source, at.line, origin.node)
+    node = source.node_of(at.columns) or operation_named(source, at.line, origin.node)
     chain = tuple(s.place(r.line) for s, r in reversed(outer))
     if node is None:
         place = source.place(at.line)
@@ -97,17 +97,6 @@ def _given(source: Source, node: ast.AST) -> tuple[str, ...]:
     statement = source.parents.get(node)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return tuple(ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute)))
-
-
-def _node(source: Source, at: Line) -> ast.expr | ast.stmt | None:
-    """The innermost expression or statement with exactly this range."""
-    found = [
-        n
-        for n in source.nodes
-        if isinstance(n, (ast.expr, ast.stmt))
-        and (n.lineno, n.end_lineno, n.col_offset, n.end_col_offset) == at.columns
-    ]
-    return next((n for n in found if isinstance(n, ast.expr)), found[0] if found else None)
 
 
 def _operand(node: ast.expr | ast.stmt, origin: Recorded) -> ast.expr | None:

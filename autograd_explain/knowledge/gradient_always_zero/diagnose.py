@@ -101,7 +101,7 @@ def _of_difference(scene: Scene) -> Finding[Details] | None:
         return None
     place, older = scene.slicer.place(found.whole), scene.slicer.place(found.older)
     failed = event(scene, What.FAILED, "backward")
-    tensor = next((t.tensor for t in scene.names.tensors if t.name == found.leaves[0]), None)
+    tensor = scene.names.named(found.leaves[0])
     cause = Event(What.CAUSE, place, certainty=Certainty.OBSERVED)
     return Finding(
         cause="gradient_always_zero",

@@ -89,13 +89,14 @@ def _batch(scene: Scene, module: torch.nn.Module | None) -> ExprAt | None:
     """The first argument of the only call of a module that has this one in it, where that is a
     tensor of numbers that may require grad and does not; of the only module that the failing
     backward's root is computed by, where the hook may be on any of several."""
-    around = [m for _, m in scene.names.held_modules if any(c is module for c in m.modules())]
-    calls = [scene.slicer.at(source, call) for source, call in scene.index.nodes(ast.Call)]
+    around = [m for _, m in scene.names.held_modules]
     if module is None:
         roots = backward_roots(scene)
         behind = [s for root in roots[:1] for s in computation(scene, root)]
         calls = [s for s in behind if isinstance(s.node, ast.Call)]
-        around = [m for _, m in scene.names.held_modules]
+    else:
+        around = [m for m in around if any(c is module for c in m.modules())]
+        calls = [scene.slicer.at(source, call) for source, call in scene.index.nodes(ast.Call)]
     found: dict[Place, ExprAt] = {}
     for spot in calls:
         owner = MISSING if spot.callable is None else scene.slicer.value(spot.callable)

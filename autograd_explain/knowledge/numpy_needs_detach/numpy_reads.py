@@ -18,6 +18,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
+from autograd_explain.inspect.dataflow.reaching_definitions import Body
 from autograd_explain.inspect.dataflow.syntax import definition, returns
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import class_table, is_a, items, table_of
@@ -199,11 +200,10 @@ def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
         if kind not in owners:
             owners[kind] = _owner(kind, asked)
         kept += _own_attribute(scene, owners[kind], function, asked)
-        for value in returns(function) if function.name not in called else ():
-            for part in value.elts if isinstance(value, ast.Tuple) else [value]:
-                spot = scene.slicer.at(source, part)
-                ends = [m.called for m in scene.slicer.makers(spot)]
-                found += [spot] * any(e and made.startswith(f"{e}backward") for e in ends)
+        for part in _returned_parts(function) if function.name not in called else ():
+            spot = scene.slicer.at(source, part)
+            ends = [m.called for m in scene.slicer.makers(spot)]
+            found += [spot] * any(e and made.startswith(f"{e}backward") for e in ends)
     found = kept or found
     if len(found) == 1:
         yield Read(found[0], DETACHED, asked)
@@ -226,13 +226,20 @@ def _own_attribute(
     if owner is None or not isinstance(method, FunctionType):
         return
     entered = scene.slicer.entry(MethodType(method, owner))
+    if entered is None:
+        return
     attributes = {name for name, value in items(table_of(owner)) if value is asked}
-    for value in returns(entered.body) if entered is not None else ():
-        for part in value.elts if isinstance(value, ast.Tuple) else [value]:
-            if entered is not None and isinstance(part, ast.Attribute) and part.attr in attributes:
-                spot = ExprAt(entered, part)
-                if any(scene.gradient_tracer.trace(m).carries for m in scene.slicer.makers(spot)):
-                    yield spot
+    for part in _returned_parts(entered.body):
+        if isinstance(part, ast.Attribute) and part.attr in attributes:
+            spot = ExprAt(entered, part)
+            if any(scene.gradient_tracer.trace(m).carries for m in scene.slicer.makers(spot)):
+                yield spot
+
+
+def _returned_parts(body: Body) -> list[ast.expr]:
+    """What a function returns, the elements of a tuple one by one."""
+    found = returns(body)
+    return [p for v in found for p in (v.elts if isinstance(v, ast.Tuple) else [v])]
 
 
 def _subclass(scene: Scene, source: Source, function: ast.FunctionDef) -> type | None:

@@ -44,7 +44,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     kept = (*kept_as(scene, first), *((operand,) if own else ()))
     causes = [scene.event(What.CAUSE, c, certainty=Certainty.OBSERVED) for c in lines.values()]
     events = (*as_events(causes, off), event(scene, What.FAILED, "backward"))
-    tensor = next((t.tensor for t in scene.names.tensors if t.name == value.leaves[0]), None)
+    tensor = scene.names.named(value.leaves[0])
     return Finding(
         cause="silent_cut",
         confidence=Confidence.PROVEN,
