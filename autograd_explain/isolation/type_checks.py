@@ -48,6 +48,18 @@ def bases(kind: type) -> tuple[type, ...]:
     return found
 
 
+def with_subclasses(kind: type) -> set[type]:
+    """A class and all that inherit from it: asked of each of a million objects, `issubclass` takes
+    ten times as long as a set does."""
+    found, todo = set[type](), [kind]
+    while todo:
+        cls = todo.pop()
+        if cls not in found:
+            found.add(cls)
+            todo += type.__subclasses__(cls)
+    return found
+
+
 def class_table(kind: type) -> Mapping[str, Any]:
     """What a class itself holds by name."""
     found: Mapping[str, Any] = type.__dict__["__dict__"].__get__(kind)

@@ -71,6 +71,7 @@ class ForkPool:
         def body(reader: int, writer: int) -> None:
             write_message(writer, self._session.replay(job))
 
+        self._session.prepare(job)
         with self._session.sandbox.suspended():
             return fork_child(body, LONGEST)
 

@@ -9,13 +9,13 @@ cell runs from the state that was there before it.
 from __future__ import annotations
 
 import ast
-import gc
 import linecache
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType
 
 from ..model import Edit
+from .alive import Alive
 from .cells import Cell, python_of
 
 _MAKERS = frozenset({"__init__", "__new__", "__post_init__"})
@@ -62,16 +62,14 @@ def redefinitions(
     return tuple(found)
 
 
-def redefine(changes: Iterable[Redefinition]) -> None:
+def redefine(changes: Iterable[Redefinition], alive: Alive) -> None:
     """Give the functions that live in this process their new code."""
-    gc.unfreeze()
     for change in changes:
         new = _new_code(change)
-        for function in gc.get_objects():
-            if type(function) is FunctionType and _file_of(function) == change.filename:
-                code = new.get(_key(function.__code__))
-                if code is not None and code.co_freevars == function.__code__.co_freevars:
-                    function.__code__ = code
+        for function in alive.functions_of(change.filename):
+            code = new.get(_key(function.__code__))
+            if code is not None and code.co_freevars == function.__code__.co_freevars:
+                function.__code__ = code
         lines = change.new.splitlines(True)
         linecache.cache[change.filename] = (len(change.new), None, lines, change.filename)
 
@@ -104,10 +102,6 @@ def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
 
 def _key(code: CodeType) -> _Key:
     return code.co_name, code.co_firstlineno
-
-
-def _file_of(function: FunctionType) -> str:
-    return function.__code__.co_filename
 
 
 def _is_maker(name: str) -> bool:

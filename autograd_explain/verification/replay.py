@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import re
 import sys
@@ -14,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from ..model import Kind, Reason
+from .alive import Alive
 from .cells import Cell, Failure, Runner, failure_of, new_main
 from .compare import Agreement, compare
 from .dependence import Dependence, Reach, Shift
@@ -61,6 +61,19 @@ class Mode(str, Enum):
     SEVERED = "severed"  #: what leaves the graph is noted, and moved
     NONFINITE = "nonfinite"  #: it ends at the first gradient that is not finite
     NONFINITE_VALUES = "nonfinite_values"  #: the same, and every result is looked at
+
+
+#: What these do is done to the graphs and hooks that the session has made before, too.
+_KNOWS_OLDER_TENSORS = frozenset(
+    {
+        Mode.COPIES,
+        Mode.TRACKED,
+        Mode.RETAINED_COPIES,
+        Mode.LENIENT,
+        Mode.RETAINED_GRADIENTS,
+        Mode.OWN_GRADIENTS,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -152,8 +165,7 @@ class ReplaySession:
         copied: bool,
         again: RunAgain | None = None,
     ) -> None:
-        # From here on the collector sees new objects only; a fresh session has no others.
-        gc.freeze()
+        self._alive = Alive()
         self._copied = copied
         self._again = again
         self.namespace = namespace
@@ -205,11 +217,17 @@ class ReplaySession:
             raise self.sandbox.refuse(why)
         return None
 
+    def prepare(self, job: Job) -> None:
+        """Look here, where the job's process is forked from, for what it asks of all that lives."""
+        self._alive.look_for_functions([change.filename for change in job.redefined])
+        if self._copied and job.mode in _KNOWS_OLDER_TENSORS:
+            self._alive.look_for_tensors()
+
     def replay(self, job: Job) -> Result:
         """Run a job to its end.  The process is used up afterwards."""
         self.sandbox.enter_replay(job.megabytes, job.hiding)
-        if job.redefined:
-            redefine(job.redefined)
+        self.prepare(job)
+        redefine(job.redefined, self._alive)
         heard = _Warnings(job.kind is Kind.WARNING, job.message)
         files = frozenset({c.filename for c in (*job.prefix, *job.cells)} | {*job.files})
         copies = SavedCopies(updates=job.mode in (Mode.COPIES, Mode.TRACKED))
@@ -287,16 +305,16 @@ class ReplaySession:
     ) -> Iterator[None]:
         with ExitStack() as stack:
             if job.mode is Mode.OWN_GRADIENTS:
-                stack.enter_context(own_gradients(_tensors_alive(self._copied)))
+                stack.enter_context(own_gradients(self._alive.tensors()))
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
                 # A write that torch refuses may also meet a saved value.
-                copies.protect_existing(_with_graph(_tensors_alive(self._copied)))
+                copies.protect_existing(_with_graph(self._alive.tensors()))
                 stack.enter_context(copies.watch())
                 stack.enter_context(lenient.watch())
             if job.mode in (Mode.RETAINED, Mode.RETAINED_COPIES):
                 stack.enter_context(retained_graphs())
             if job.mode in (Mode.COPIES, Mode.TRACKED, Mode.RETAINED_COPIES):
-                copies.protect_existing(_with_graph(_tensors_alive(self._copied)))
+                copies.protect_existing(_with_graph(self._alive.tensors()))
                 stack.enter_context(copies.watch())
                 stack.enter_context(writes)
             yield
@@ -395,15 +413,6 @@ def _watched(
     watcher = watchers.get(mode)
     with watcher.watch() if watcher is not None else nullcontext():
         yield
-
-
-def _tensors_alive(all_of_them: bool) -> list[Any]:
-    """Every tensor that the session has made, reachable by name or not."""
-    import torch
-
-    if all_of_them:
-        gc.unfreeze()
-    return [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
 
 
 def _with_graph(tensors: list[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ...isolation.type_checks import elements, is_a, items, table_of
+from ...isolation.type_checks import elements, is_a, items, table_of, with_subclasses
 from ...program import is_library
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import address, storage
@@ -84,24 +84,12 @@ def _is_held(suspect: CandidateFault, gradients: Gradients) -> bool:
 
 def _top_level() -> list[Any]:
     """Every optimizer, and every module that no other module holds, in whatever way."""
-    kinds = _with_subclasses(nn.Module) | _with_subclasses(Optimizer)
+    kinds = with_subclasses(nn.Module) | with_subclasses(Optimizer)
     found = [*islice((o for o in gc.get_objects() if type(o) in kinds), _MAX_OBJECTS)]
     modules = [o for o in found if is_a(o, nn.Module)]
     inner = {id(child) for m in modules for child in _children(m)}
     inner |= {id(m) for owner in modules for v in vars(owner).values() for _, m in _modules_in(v)}
     return [o for o in found if id(o) not in inner and not _is_half_made(o)]
-
-
-def _with_subclasses(kind: type) -> set[type]:
-    """A class and all that inherit from it: asked of each of a million objects, `issubclass` takes
-    ten times as long as a set does."""
-    found, todo = set[type](), [kind]
-    while todo:
-        cls = todo.pop()
-        if cls not in found:
-            found.add(cls)
-            todo += type.__subclasses__(cls)
-    return found
 
 
 def _children(module: nn.Module) -> list[nn.Module]:
