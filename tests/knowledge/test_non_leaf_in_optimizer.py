@@ -15,6 +15,22 @@ torch.manual_seed(0)
 table = nn.Embedding(5, 3)
 # %%
 """
+PROPERTIES = """class Level(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(1))
+    @property
+    def height(self):
+        return self.raw.exp()
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw_rate, self.inner = nn.Parameter(torch.zeros(2)), nn.Linear(2, 2)
+        self.level = Level()
+    @property
+    def rate(self):
+        return nn.functional.softplus(self.raw_rate) + 1e-4
+"""
 PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "a slice in the call": (
         "opt = torch.optim.SGD([table.weight[:2]], lr=0.1)\n",
@@ -27,6 +43,12 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
     "a slice with a name that only the call reads": (
         "rows = table.weight[1:]\nopt = torch.optim.SGD([rows], lr=0.1)\n",
         ["opt = torch.optim.SGD([table.weight], lr=0.1)"],
+    ),
+    "a property of a module, and of one in it": (
+        PROPERTIES + "net = Scaled()\n"
+        "opt = torch.optim.SGD([{'params': net.inner.parameters()},\n"
+        "                       {'params': [net.rate, net.level.height]}], lr=0.1)\n",
+        ["                       {'params': [net.raw_rate, net.level.raw]}], lr=0.1)"],
     ),
     "a row that the loss reads for itself": (
         "row = table.weight[-1]\nopt = torch.optim.SGD([row], lr=0.1)\n"

@@ -96,7 +96,7 @@ def analyse(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> NonLeaf
     maker = _maker(scene, tensor, shown)
     if maker is not None and maker.called in _FACTORIES and not makes_leaf(maker.node):
         maker = None  # such a tensor has no graph: a later write gave it one
-    leaf = _only_leaf(tensor)
+    leaf = only_leaf(tensor)
     names = tuple(n.name for n in scene.names.tensors if n.tensor is leaf)
     between = None if leaf is None else _between(tensor, leaf)
     stored = () if maker is None else stored_names(scene, maker)
@@ -222,7 +222,7 @@ def fits_node(node: ast.AST, name: str) -> bool:
     return bool(plain) and (stem.lower().startswith(plain) or plain.startswith(stem.lower() or "-"))
 
 
-def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
+def only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
     """The leaf at the end of a short chain of nodes that each have one input, else None."""
     node: Any = tensor.grad_fn
     for _ in range(_LONGEST_CHAIN):

@@ -46,6 +46,11 @@ def find(scene: Scene) -> ViewWrite | None:
     return ViewWrite(written, tensor, maker, op, module)
 
 
+def written_expression(scene: Scene, at: ExprAt) -> ExprAt | None:
+    """What the statement at the spot writes into."""
+    return _written(scene, at)[0]
+
+
 def _inside_library(scene: Scene) -> ViewWrite | None:
     """An in-place module that another module called (`nn.Sequential`)."""
     for live in reversed(scene.incident.frames):

@@ -1,5 +1,6 @@
 """An operation that PyTorch has no derivative for."""
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import torch
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.facts.nan_source import forward_operation
 from autograd_explain.inspect.facts.silent_evidence import listed, name_of, text_of
+from autograd_explain.inspect.facts.torch_call import tensor_fact
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
@@ -50,7 +52,10 @@ class Details:
 def diagnose(scene: Scene) -> Finding[Details] | None:
     """Raised where the operation runs, or, by a placeholder node, in backward."""
     if scene.match.pattern in VARIANTS:
-        told = finding_from_message(scene, "no_derivative", EXAMPLE, VARIANTS)
+        argument = scene.match.captures.get("argument", "")
+        given, shown = _given(scene, argument), _shown(scene, argument)
+        tensors = (tensor_fact(scene, given, shown),) if shown or given is not None else ()
+        told = finding_from_message(scene, "no_derivative", EXAMPLE, VARIANTS, tensors=tensors)
         return told.with_details(Details(told.facts["argument"]))
     op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
     if op.endswith("_backward"):
@@ -76,6 +81,22 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=tuple(scene.fact(Role.CULPRIT, t) for t in leaves),
         variant="at" if text else "",
     ).with_details(Details())
+
+
+def _given(scene: Scene, argument: str) -> torch.Tensor | None:
+    """What a function of torch's was called with under that name, where it asks for gradients."""
+    for live in reversed(scene.incident.frames):
+        value = live.frame.f_locals.get(argument)
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            return value
+    return None
+
+
+def _shown(scene: Scene, argument: str) -> str:
+    """How the failing call writes what it gives under that name."""
+    call = scene.surfaced
+    given = getattr(call and call.node, "keywords", ())
+    return next((ast.unparse(k.value) for k in given if k.arg == argument), "")
 
 
 def _ran(scene: Scene, op: str) -> list[GraphNode]:

@@ -7,9 +7,10 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.non_leaf import NonLeaf, analyse, events, fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, What, label
+from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-from .optimizer_call import Refused, refused_parameter
+from .optimizer_call import refused_parameter
+from .property_read import PropertyRead, properties_read
 from .table_read import is_trained_through, stored_in_table
 from .whole_leaf import WholeLeaf, whole_leaf
 
@@ -31,16 +32,20 @@ class Details:
     table: bool  #: stored in a table of attributes
     trained: bool  #: nothing but what is stored there is trained
     whole: WholeLeaf | None = None  #: what it is a part of
+    #: the properties that give computed values, each with the parameter in its place
+    properties: tuple[tuple[Place | None, str], ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     refused = refused_parameter(scene)
     if refused is None:
         return None
-    found = analyse(scene, refused.tensor, refused.shown)
+    properties = properties_read(scene, refused)
+    shown = properties[0].spot if properties else refused.shown
+    found = analyse(scene, refused.tensor, shown)
     written = None if found.maker is not None else stored_in_table(scene, refused.tensor)
     culprit = fact(scene, found)
-    maker = found.maker or written
+    maker = found.maker or written or (properties[0].spot if properties else None)
     trained = written is not None and is_trained_through(refused.tensor, refused.given)
     return Finding(
         cause="non_leaf_in_optimizer",
@@ -53,22 +58,27 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "node": culprit.grad_fn or "",
         },
         tensors=(culprit,),
-        events=(*_events(scene, found, refused, written), scene.failed()),
-        variant="table" if written is not None else _variant(found),
-        details=Details(written is not None, trained, whole_leaf(scene, found)),
+        events=(*_events(scene, found, maker), scene.failed()),
+        variant="table" if written is not None else _variant(found, properties),
+        details=Details(
+            written is not None,
+            trained,
+            whole_leaf(scene, found),
+            tuple((scene.place_at(read.spot), read.code) for read in properties),
+        ),
     )
 
 
-def _events(
-    scene: Scene, found: NonLeaf, refused: Refused, written: ExprAt | None
-) -> tuple[Event, ...]:
-    if written is None:
-        node = refused.tensor.grad_fn
+def _events(scene: Scene, found: NonLeaf, maker: ExprAt | None) -> tuple[Event, ...]:
+    if maker is None or found.maker is not None:
+        node = found.tensor.grad_fn
         return events(scene, found, None if node is None else node.name())
-    return (scene.event_at(What.CAUSE, written),)
+    return (scene.event_at(What.CAUSE, maker),)
 
 
-def _variant(found: NonLeaf) -> str:
+def _variant(found: NonLeaf, properties: tuple[PropertyRead, ...]) -> str:
+    if properties:
+        return "property"
     if isinstance(found.leaf, torch.nn.Parameter) and found.leaf_names:
         return "parameter"
     return ""

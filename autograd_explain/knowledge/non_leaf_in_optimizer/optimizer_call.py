@@ -48,7 +48,7 @@ def _shown(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
     spot = scene.surfaced
     if spot is None:
         return None
-    given = list(_given(scene, spot))
+    given = list(given_expressions(scene, spot))
     same = [s for s in given if scene.slicer.value(s) is tensor]
     if same:
         return same[0]
@@ -58,7 +58,7 @@ def _shown(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
     return given[0] if len(given) == 1 else None
 
 
-def _given(scene: Scene, call: ExprAt) -> Iterator[ExprAt]:
+def given_expressions(scene: Scene, call: ExprAt) -> Iterator[ExprAt]:
     """Every expression that may have put a tensor among the parameters."""
     slicer = scene.slicer
     pending = [s for s in slicer.operands(call)]

@@ -61,6 +61,7 @@ class Details:
     source: str  #: the used tensor, where it can be named in the place of the input
     asked: Place | None  #: where the input is asked for
     several: bool  #: inputs, and nothing is known of this one
+    reached: bool  #: whether the graph may lead to one of the inputs
     whole: str = ""  #: of which parts are asked for that were taken beside the graph
     parts: tuple[PartAsked, ...] = ()
     dead: tuple[Unread, ...] = ()
@@ -136,6 +137,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             source=other if nameable and not blamed and not taken else "",
             asked=scene.place_at(asked or given),
             several=len(differentiated(scene)) != 1 and not variant,
+            reached=_may_reach_one(scene),
             whole="" if parts is None else parts.whole,
             parts=() if parts is None else parts.asked,
             dead=tuple(v.place(scene) for v in dead),
@@ -206,6 +208,16 @@ def _leaves(scene: Scene) -> Iterator[torch.Tensor]:
     for node in scene.graph.nodes:
         if node.variable is not None:
             yield node.variable
+
+
+def _may_reach_one(scene: Scene) -> bool:
+    """Whether the graph may lead to one of several inputs: with zeros for all of them nothing would
+    be trained."""
+    inputs = differentiated(scene)
+    if len(inputs) < 2 or not scene.graph.nodes or not scene.graph.complete:
+        return True
+    leaves = {id(leaf) for leaf in _leaves(scene)}
+    return any(not t.is_leaf or id(t) in leaves for t in inputs if isinstance(t, torch.Tensor))
 
 
 def _meant(scene: Scene, tensor: torch.Tensor) -> torch.Tensor | None:

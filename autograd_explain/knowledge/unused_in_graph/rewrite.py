@@ -102,7 +102,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "zeros",
         lambda s: unused_as_zeros(s.program, s.details.asked or s.place),
-        when=lambda d: d.several,
+        when=lambda d: d.several and d.reached,
         changes=True,
     ),
     Fix(
@@ -114,6 +114,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "allow_unused",
         lambda s: unused_allowed(s.program, s.details.asked or s.place),
+        when=lambda d: d.reached,
         changes=True,
     ),
 )
