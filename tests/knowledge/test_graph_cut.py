@@ -388,3 +388,47 @@ loss.backward()
     place = finding.place(What.CAUSE)
     assert finding.variant == "library"
     assert place is not None and place.source == "shown = heat.attribute(2 * x)"
+
+
+IN_TURN = """
+def learns(net, flag):
+    for p in net.parameters():
+        p.requires_grad_(flag)
+class Painter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.brush = nn.Linear(2, 3)
+    def forward(self, noise):
+        return self.brush(noise)
+painter, judge = Painter(), nn.Linear(3, 1)
+learning = torch.optim.SGD(judge.parameters(), lr=0.1)
+def round(noise, real):
+    learns(painter, False)
+    sample = painter(noise)
+    loss = judge(sample.detach()).mean() - judge(real).mean()
+    loss.backward()
+    learning.step()
+    learns(painter, True)
+    learns(judge, False)
+    cost = -judge(sample).mean()
+    cost.backward()
+# %%
+round(torch.rand(4, 2), torch.rand(4, 3))
+"""
+
+
+def test_a_sample_made_in_the_turn_of_the_other_one() -> None:
+    cells = cells_of(TORCH + "# %%" + IN_TURN)
+    diagnosis = explained(cells)
+    assert (diagnosis.finding.cause, diagnosis.finding.variant) == ("graph_cut", "then")
+    repaired = edited(cells, diagnosis.rewrites[0])
+    again = "    sample = painter(noise)\n    cost = -judge(sample).mean()\n"
+    assert again in repaired[1] and again not in cells[1]
+    run(repaired)
+
+
+def test_what_cuts_within_the_module_may_be_to_blame() -> None:
+    cells = cells_of(
+        TORCH + "# %%" + IN_TURN.replace("self.brush(noise)", "self.brush(noise).detach()")
+    )
+    assert explained(cells).finding.variant != "then"

@@ -198,9 +198,10 @@ def _index(scene: Scene) -> int:
 
 
 def backward_root(scene: Scene) -> ExprAt | None:
-    """`loss` of `loss.backward()`, `autograd.backward(loss)`, `autograd.grad(loss, x)`."""
+    """`loss` of `loss.backward()`, `autograd.backward(loss)`, `autograd.grad(loss, x)`; of a
+    library's method (`self.manual_backward(loss)`) where it is what that went backward from."""
     if library_asked(scene) is not None:
-        return None
+        return _handed_over(scene)
     receiver = method_call(scene, "backward")
     if receiver is not None and not _is_library(scene, receiver):
         scaled = _unscaled(receiver)
@@ -215,6 +216,15 @@ def backward_root(scene: Scene) -> ExprAt | None:
     if isinstance(first, (ast.List, ast.Tuple)) and _index(scene) < len(first.elts):
         first = first.elts[_index(scene)]
     return call.inside(first)
+
+
+def _handed_over(scene: Scene) -> ExprAt | None:
+    """The argument of the user's call that is the very tensor without a graph."""
+    call, tensor = scene.surfaced, _tensor(scene)
+    if call is None or tensor is None or not isinstance(call.node, ast.Call):
+        return None
+    given = [*call.node.args, *(k.value for k in call.node.keywords)]
+    return next((s for s in map(call.inside, given) if scene.slicer.value(s) is tensor), None)
 
 
 _ENDS = {

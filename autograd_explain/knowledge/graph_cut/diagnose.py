@@ -33,6 +33,7 @@ from autograd_explain.model import (
 )
 
 from .accuracy import accuracy_objective
+from .frozen_then import FrozenThen, calls_around, frozen_then
 from .left_gradients import REFUSED, LeftGradients, left_gradients
 from .loaded_frozen import loaded_frozen
 from .part_to_train import part_to_train
@@ -90,6 +91,7 @@ class Details:
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
     dead: tuple[Unread, ...] = ()
+    then_read: Place | None = None  #: where a value is read that was computed while frozen
     gathered: tuple[Place, ...] = ()  #: what gave objects what their values are computed of
 
 
@@ -109,6 +111,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _of_library(scene, found, found.library)
     if (unread := _of_unread(scene, found)) is not None:
         return unread
+    if (then := frozen_then(scene, found)) is not None:
+        return _of_then(scene, found, then)
     if found.frozen:
         return _of_frozen(scene, found)
     return _of_nothing(scene, found)
@@ -232,6 +236,22 @@ def _trained(root: ExprAt) -> Iterator[str]:
             yield name
 
 
+def _of_then(scene: Scene, found: NoGraph, then: FrozenThen) -> Finding[Details]:
+    """What a module computed before its turn to learn has no graph, though it is to learn now."""
+    return _finding(
+        scene,
+        found,
+        (then.name,),
+        [scene.event_at(What.CAUSE, then.call)],
+        Confidence.LIKELY,
+        "then",
+        Details(then_read=scene.place_at(then.read)),
+        tensor=then.name,
+        operation=then.call.text,
+        operand=then.module,
+    )
+
+
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     frozen = freezing(scene, found.frozen)
     loaded = loaded_frozen(scene, found.frozen) if frozen.statement is None else None
@@ -276,20 +296,12 @@ def _turn(scene: Scene, found: NoGraph, frozen: Frozen) -> Place | None:
     if freezer is None or freezer.function == "__init__":
         return None
     for spot in found.trace.stuck:
-        call = next((c for c in _calls(spot) if _calls_one(scene, c, frozen)), None)
+        call = next((c for c in calls_around(spot) if _calls_one(scene, c, frozen)), None)
         if call is not None and call.scope.body is not freezer.scope.body:
             return scene.place_at(call) if freezer.function else None
         if call is not None and freezer.node.lineno > call.node.lineno:
             return scene.place_at(call)
     return None
-
-
-def _calls(spot: ExprAt) -> Iterator[ExprAt]:
-    """A called module and the calls around it, innermost first."""
-    yield spot
-    while spot.scope.call is not None:
-        spot = spot.scope.call
-        yield spot
 
 
 def _calls_one(scene: Scene, spot: ExprAt, frozen: Frozen) -> bool:

@@ -38,7 +38,7 @@ from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
-from .thaw import thawed_before, thawed_in_turn
+from .thaw import computed_in_turn, thawed_before, thawed_in_turn
 
 
 def _uncut(site: Site[Details]) -> Edits | None:
@@ -214,6 +214,11 @@ propose: Propose[Details] = by_table(
         "requires_grad",
         at_place(asked_for_gradient),
         when=lambda d: d.missing is Missing.FLAG,
+    ),
+    Fix(
+        "computed_in_turn",
+        lambda s: computed_in_turn(s.program, s.place, s.details.then_read),
+        intended_difference=True,
     ),
     Fix("trainable", _trainable, intended_difference=True),
     Fix(
