@@ -41,6 +41,18 @@ class Unseen:
             step(self.model, batch).backward()
             opt.step()
 
+class Seen:
+    def __init__(self, keys):
+        self.keys = keys
+
+class Reader(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(3, 1)
+    def forward(self, x, seen):
+        seen.keys = torch.cat([seen.keys, x.tanh()])
+        return self.out(seen.keys).square().mean()
+
 class Out:
     def __init__(self, previous):
         self.previous = previous
@@ -568,6 +580,31 @@ def test_a_state_is_told_where_it_is_kept_and_not_where_it_was_made() -> None:
     assert cause is not None and cause.certainty is Certainty.OBSERVED
     assert cause.place is not None
     assert cause.place.source == "forecast, self.carry = self(x, self.carry)"
+
+
+HANDED = """
+shift = nn.Parameter(torch.zeros(3))
+reader, prefix = Reader(), Seen(torch.ones(2, 3))
+opt = torch.optim.SGD([shift], lr=0.1)
+def step(x):
+    loss = reader(x + shift, prefix)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+# %%
+for _ in range(3):
+    step(torch.rand(4, 3))
+"""
+
+
+def test_what_a_library_keeps_in_an_object_that_it_is_handed() -> None:
+    cells = cells_of(BEGIN + HANDED)
+    found = play(cells, watched=True).diagnosis
+    assert found is not None and found.finding.tensors[0].names[0] == "prefix.keys"
+    repaired = edited(cells, found.rewrites[0])
+    line = "loss = reader(x + shift, copy.deepcopy(prefix))"
+    assert added(cells, repaired) == ["import copy", line]
+    run(repaired)
 
 
 def test_what_a_package_was_given_in_a_constructor_is_the_users() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 import torch
 
+from ...model import Place
 from ...program import expression_of
 from ..dataflow import ExprAt, Slicer, failing_spots
 from ..dataflow.reaching_definitions import head_of
@@ -79,6 +80,16 @@ def _read_by(slicer: Slicer, root: ExprAt) -> list[ExprAt]:
     """A name stands for what made it, a computing expression for what it read."""
     made = [m for m in slicer.makers(root) if m.node is not root.node]
     return [root] if made else slicer.operands(root)
+
+
+def expression_at(scene: Scene, place: Place | None) -> ExprAt | None:
+    """The expression with exactly the range of a place."""
+    source = scene.program.source_at(place)
+    if place is None or source is None or place.span is None:
+        return None
+    nodes = source.nodes_from.get(place.span.line - source.offset, ())
+    same = (n for n in nodes if isinstance(n, ast.expr) and source.span(n) == place.span)
+    return next((scene.slicer.at(source, node) for node in same), None)
 
 
 def live_spot(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:

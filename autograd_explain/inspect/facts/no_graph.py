@@ -20,7 +20,7 @@ from .called_back import (
     library_asked,
     returned_to_library,
 )
-from .expressions import method_call
+from .expressions import expression_at, method_call
 from .failing_loops import has_not_run
 from .leaf_updates import leaf_updates
 from .losing_call import losing_call
@@ -116,7 +116,7 @@ def _from_run(scene: Scene, found: NoGraph) -> NoGraph:
         call = None if root is None else losing_call(scene, root)
         found = found if call is None else replace(found, root=root)
         return replace(found, frozen=frozen_in_library(scene), library=call)
-    spot = _expression(scene, lost.own)
+    spot = None if lost.own is None else expression_at(scene, lost.own.place)
     if spot is not None:
         trace = scene.gradient_tracer.trace(spot)
         cut = _whole(scene, best_cut(trace.cuts))
@@ -133,7 +133,7 @@ def _observed(scene: Scene, found: NoGraph) -> NoGraph | None:
     for moment in recording.cuts_behind(root, scene.program):
         if moment.inside is not None:
             return replace(found, library=moment, certainty=Certainty.OBSERVED)
-        spot = _expression(scene, moment)
+        spot = expression_at(scene, moment.place)
         cut = None if spot is None else scene.gradient_tracer.cut_at(spot)
         if cut is not None:
             return replace(found, cut=_whole(scene, cut), off=cut.off)
@@ -153,23 +153,6 @@ def _is_installed(name: str) -> bool:
 
 
 _OWN = ("torch", "numpy")
-
-
-def _expression(scene: Scene, moment: TraceEvent | None) -> ExprAt | None:
-    """The expression that a moment is about."""
-    place = None if moment is None else moment.place
-    source = None if place is None else scene.program.source_at(place)
-    if place is None or source is None or place.span is None:
-        return None
-    nodes = source.nodes_from.get(place.span.line - source.offset, ())
-    return next(
-        (
-            scene.slicer.at(source, node)
-            for node in nodes
-            if isinstance(node, ast.expr) and source.span(node) == place.span
-        ),
-        None,
-    )
 
 
 def _fact(scene: Scene, tensor: torch.Tensor | None, root: ExprAt | None) -> TensorFact:

@@ -55,6 +55,7 @@ class Details:
     reader: Place | None = None  #: the only line at which the new part reads the old value
     made: tuple[Place, ...] = ()  #: in a constructor
     attribute_uses: tuple[Place, ...] = ()  #: of what was made there
+    handed: Place | None = None  #: the object that a library's call keeps it in
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
     stored_beside: tuple[Place, ...] = ()  #: what puts further old values there
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part

@@ -23,6 +23,7 @@ from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
 from .freed_part import FreedPart, earlier_backwards, freed_part
+from .handed_object import handed_object
 from .kept_by_library import KeptByLibrary, is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
@@ -106,6 +107,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         freed=part.lines,
         details=replace(
             details_of(scene, known, why, told, state, storing),
+            handed=handed_object(scene, kept, told),
             stored_beside=beside,
             cache=library is not None and library.cache,
             options=() if library is None else library.options,

@@ -15,7 +15,7 @@ from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.clone import clone_before_write
-from autograd_explain.rewrite.transforms.copied_object import argument_copied
+from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
     bound_again,
@@ -376,6 +376,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if not held:  # what the program itself hands on is not to be left out
         yield from not_kept(program, details.options)
     yield from _filled_first(finding, program)
+    yield from differing("own_copy", deep_copied(program, details.handed))
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
     elif weight := detached_at(program, *details.weights):
