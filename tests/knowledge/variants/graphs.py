@@ -22,7 +22,7 @@ grads = torch.autograd.grad(outer, list(net.parameters()))
 """,
         "unused_in_graph",
         "cut",
-        "grads = torch.autograd.grad(outer, list(net.parameters()), allow_unused=True)",
+        "",
     ),
     "a number wrapped to be differentiated": (
         """
