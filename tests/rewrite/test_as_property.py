@@ -52,9 +52,15 @@ def test_a_local_that_the_constructor_goes_on_reading_stays() -> None:
     assert text is not None and text.count("scale = self.raw.exp()") == 2
 
 
+def test_to_normalise_is_to_draw_nothing() -> None:
+    text = rewritten(MODEL.replace("+ floor", "+ F.normalize(self.raw, dim=0)"))
+    assert text is not None and "@property" in text
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("+ floor", "+ torch.normal(0.0, torch.ones(dim))"),
         ("+ floor", "+ torch.rand(dim)"),
         ("+ floor", "+ nn.Parameter(torch.ones(dim))"),
         ("+ floor", "+ Mixture(dim).raw"),

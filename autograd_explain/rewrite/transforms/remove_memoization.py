@@ -122,8 +122,9 @@ def _is_new_each_time(imports: Imports, call: cst.Call) -> bool:
     last = called_name(call)
     return (
         makes_layer(imports, call)
-        or last.startswith(("rand", "normal", "bernoulli", "multinomial"))
-        or last in ("Parameter", "dropout", "sample", "rsample", "requires_grad_")
+        or last.startswith(("rand", "bernoulli", "multinomial"))
+        or last in ("normal", "normal_", "Parameter", "dropout", "sample", "rsample")
+        or last == "requires_grad_"
         or keyword(call, "requires_grad") is not None
     )
 
