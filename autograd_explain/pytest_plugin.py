@@ -124,15 +124,19 @@ class _Again:
     """Calls a test once more, in a process that is there for this, with other texts of files."""
 
     def __init__(self, item: pytest.Function) -> None:
+        from .script.live_edit import own_modules
+
         self._item = item
+        self._modules = own_modules()
 
     def __call__(self, texts: Mapping[str, str]) -> str:
-        from .script.live_edit import MadeBefore, apply
+        from .script.live_edit import LiveEdit, MadeBefore
 
         item = self._item
         classes = item.cls.__qualname__.split(".") if item.cls is not None else []
         try:
-            apply(texts, (*classes, item.originalname), _has_values(item))
+            running = (*classes, item.originalname)
+            LiveEdit(running, _has_values(item), self._modules).apply(texts)
         except (MadeBefore, OSError):
             return "made_before"
         known = item.funcargs

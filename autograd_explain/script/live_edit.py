@@ -13,6 +13,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import decode_source
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -30,18 +31,37 @@ class MadeBefore(Exception):
     """Something that lives was, or may have been, made by what the edit changes."""
 
 
-def apply(texts: Mapping[str, str], running: Sequence[str], values: bool) -> None:
-    """Give the program's modules these texts; raises MadeBefore.
+def own_modules() -> tuple[ModuleType, ...]:
+    """The program's own that are loaded.
 
-    `running` is what is going to run, the name of a function or of a class and its method.
-    `values` tells whether there are values already that any of the program may have made.
+    To be asked for before this process is forked: to look at every module there is writes to each.
     """
-    for file, text in texts.items():
-        for module in _modules_of(file):
-            _apply(module, file, text, running, values)
+    found = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType)]
+    return tuple(module for module in found if _is_own(vars(module).get("__file__")))
 
 
-def _apply(module: ModuleType, file: str, text: str, running: Sequence[str], values: bool) -> None:
+@dataclass(frozen=True)
+class LiveEdit:
+    """`running` is what is going to run, the name of a function or of a class and its method.
+    `values` tells whether there are values already that any of the program may have made,
+    `modules` are its own."""
+
+    running: Sequence[str]
+    values: bool
+    modules: Sequence[ModuleType]
+
+    def apply(self, texts: Mapping[str, str]) -> None:
+        """Give the program's modules these texts; raises MadeBefore."""
+        for file, text in texts.items():
+            found = [module for module in self.modules if module.__file__ == file]
+            if not found:
+                raise MadeBefore
+            for module in found:
+                _apply(self, module, file, text)
+
+
+def _apply(edit: LiveEdit, module: ModuleType, file: str, text: str) -> None:
+    modules, running = edit.modules, edit.running
     before, after = ast.parse(_read(file)), ast.parse(text)
     known = {ast.dump(statement) for statement in before.body}
     changed = [s for s in after.body if ast.dump(s) not in known]
@@ -53,13 +73,14 @@ def _apply(module: ModuleType, file: str, text: str, running: Sequence[str], val
         if _outside(_of_name(before, statement.name)) != _outside(statement) or (
             _rest(_of_name(before, statement.name), running) != _rest(statement, running)
         ):
-            if values or _used_while_imported(statement.name) or _lives(statement.name, old):
+            used = edit.values or _used_while_imported(statement.name, modules)
+            if used or _lives(statement.name, old, modules):
                 raise MadeBefore
     future = [s for s in after.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
     new = ast.Module([*future, *(s for s in changed if s not in future)], [])
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     exec(compile(new, file, "exec", dont_inherit=True), module.__dict__)
-    _rebind({id(value): module.__dict__[name] for name, value in old.items()})
+    _rebind({id(value): module.__dict__[name] for name, value in old.items()}, modules)
 
 
 def _only_redefines(before: ast.Module, after: ast.Module, changed: Iterable[ast.stmt]) -> bool:
@@ -100,10 +121,10 @@ def _rest(definition: _Definition | None, running: Sequence[str]) -> str | None:
     )
 
 
-def _used_while_imported(name: str) -> bool:
+def _used_while_imported(name: str, modules: Sequence[ModuleType]) -> bool:
     """Whether a module of the program used the name when it was imported: what came of that is not
     made anew."""
-    for module in _modules():
+    for module in modules:
         text = _read(str(module.__file__))
         if name in text and any(
             isinstance(node, ast.Name) and node.id == name for node in _at_import(ast.parse(text))
@@ -123,35 +144,41 @@ def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
             yield from _at_import(child)
 
 
-def _lives(name: str, definitions: Mapping[str, Any]) -> bool:
+def _lives(name: str, definitions: Mapping[str, Any], modules: Sequence[ModuleType]) -> bool:
     """Whether something was made with a class, or holds a function besides the modules."""
     old = definitions[name]
     for error in ("last_type", "last_value", "last_traceback", "last_exc"):
         sys.__dict__.pop(error, None)  # frames of what failed before
+    if not isinstance(old, (type, FunctionType)):
+        return old is not None
     gc.unfreeze()  # what is frozen is not looked at
-    gc.collect()
+    try:
+        # A collection writes to every object, so it comes only where something is to be collected:
+        # this process has been forked, and copies each page that it writes to.
+        if not _is_held(old, definitions, modules):
+            return False
+        gc.collect()
+        return _is_held(old, definitions, modules)
+    finally:
+        gc.freeze()
+
+
+def _is_held(old: Any, definitions: Mapping[str, Any], modules: Sequence[ModuleType]) -> bool:
+    holders = gc.get_referrers(old)
     if isinstance(old, type):
         kept: list[type] = type(old).__subclasses__(old)
-        return bool(kept) or any(type(found) is old for found in gc.get_objects())
-    if not isinstance(old, FunctionType):
-        return old is not None
-    tables = {id(definitions), *(id(vars(module)) for module in _modules())}
-    holders = [holder for holder in gc.get_referrers(old) if id(holder) not in tables]
-    return any(isinstance(h, _HOLDERS) or hasattr(h, "__dict__") for h in holders)
+        return bool(kept) or any(type(holder) is old for holder in holders)
+    tables = {id(definitions), *(id(vars(module)) for module in modules)}
+    others = (holder for holder in holders if id(holder) not in tables)
+    return any(isinstance(h, _HOLDERS) or hasattr(h, "__dict__") for h in others)
 
 
-def _rebind(new: Mapping[int, Any]) -> None:
+def _rebind(new: Mapping[int, Any], modules: Sequence[ModuleType]) -> None:
     """Modules that have imported a definition get the new one."""
-    for module in _modules():
+    for module in modules:
         for name, value in list(vars(module).items()):
             if id(value) in new:
                 vars(module)[name] = new[id(value)]
-
-
-def _modules() -> list[ModuleType]:
-    """The program's own."""
-    found = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType)]
-    return [module for module in found if _is_own(vars(module).get("__file__"))]
 
 
 def _is_own(file: object) -> bool:
@@ -161,13 +188,6 @@ def _is_own(file: object) -> bool:
         and file.endswith(".py")
         and not is_library(file)
     )
-
-
-def _modules_of(file: str) -> list[ModuleType]:
-    found = [module for module in _modules() if module.__file__ == file]
-    if not found:
-        raise MadeBefore
-    return found
 
 
 def _read(file: str) -> str:
