@@ -432,3 +432,9 @@ def test_what_cuts_within_the_module_may_be_to_blame() -> None:
         TORCH + "# %%" + IN_TURN.replace("self.brush(noise)", "self.brush(noise).detach()")
     )
     assert explained(cells).finding.variant != "then"
+
+
+def test_what_became_of_it_since_may_be_to_blame() -> None:
+    since = "sample = painter(noise)\n    sample = type(sample)(sample.tolist())"
+    cells = cells_of(TORCH + "# %%" + IN_TURN.replace("sample = painter(noise)", since))
+    assert explained(cells).finding.variant != "then"

@@ -20,16 +20,21 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+#: The attention kernels that are one operation begin so.
+_FUSED = "_scaled_dot_product"
+
+
+def diagnose(scene: Scene) -> Finding[bool] | None:
     call = failing_call(scene)
+    op = scene.match.captures.get("op", "")
     return finding_from_message(
         scene,
         "forward_ad_unsupported",
         EXAMPLE,
         facts={
-            "op": scene.match.captures.get("op", ""),
+            "op": op,
             "call": "" if call is None else call.text,
         },
         at=call,
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
-    )
+    ).with_details(op.startswith(_FUSED))

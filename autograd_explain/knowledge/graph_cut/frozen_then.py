@@ -33,16 +33,25 @@ def frozen_then(scene: Scene, found: NoGraph) -> FrozenThen | None:
     """The nearest one behind the value without a graph; None where a cut may be to blame."""
     if found.root is None or found.trace.cuts or not found.trace.carries:
         return None
-    makers = list(computation(scene, found.root))
-    for call in (call for maker in makers for call in calls_around(maker)):
+    spots = [found.root, *computation(scene, found.root)]
+    for call in (call for maker in spots for call in calls_around(maker)):
         name = next(_without_graph(scene, call), None)
-        if name is None or not _would_record(scene, call):
+        if name is None or call.callable is None or not _would_record(scene, call):
             continue
-        same = (m for m in makers if m.scope.body is call.scope.body)
-        readers = (m for m in same if any(o.text == name for o in scene.slicer.operands(m)))
-        assert call.callable is not None
-        return FrozenThen(name, call, call.callable.text, next(readers, found.root))
+        read = next((spot for spot in spots if _reads(scene, spot, name, call)), None)
+        if read is not None:
+            return FrozenThen(name, call, call.callable.text, read)
     return None
+
+
+def _reads(scene: Scene, spot: ExprAt, name: str, call: ExprAt) -> bool:
+    """Whether an expression reads what the call gave, and not what became of it since."""
+    slicer = scene.slicer
+    made = [slicer.makers(o) for o in slicer.operands(spot) if o.text == name]
+    return any(
+        makers and all(any(c.node is call.node for c in calls_around(m)) for m in makers)
+        for makers in made
+    )
 
 
 def calls_around(spot: ExprAt) -> Iterator[ExprAt]:

@@ -86,6 +86,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _given(scene: Scene, argument: str) -> torch.Tensor | None:
     """What a function of torch's was called with under that name, where it asks for gradients."""
     for live in reversed(scene.incident.frames):
+        if scene.program.is_user_code(live.filename):
+            return None
         value = live.frame.f_locals.get(argument)
         if isinstance(value, torch.Tensor) and value.requires_grad:
             return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,19 +33,23 @@ def properties_read(scene: Scene, refused: Refused) -> tuple[PropertyRead, ...]:
     call = scene.surfaced
     if call is None or not wanted:
         return ()
-    found = [r for spot in given_expressions(scene, call) for r in _read(scene, spot, wanted)]
+    spots = given_expressions(scene, call)
+    found = [read for spot in spots for read in _read(scene, spot, wanted, refused.given)]
     first = only_leaf(refused.tensor)
     return tuple(sorted(found, key=lambda read: read.leaf is not first))
 
 
-def _read(scene: Scene, spot: ExprAt, wanted: list[torch.Tensor]) -> Iterator[PropertyRead]:
+def _read(
+    scene: Scene, spot: ExprAt, wanted: Sequence[torch.Tensor], given: Sequence[torch.Tensor]
+) -> Iterator[PropertyRead]:
     node = spot.node
     if not isinstance(node, ast.Attribute):
         return
     held_by = spot.inside(node.value)
     owner = scene.slicer.value(held_by)
-    if not isinstance(class_attribute(type(owner), node.attr), property):
-        return
+    computed = isinstance(class_attribute(type(owner), node.attr), property)
+    if not computed or any(v is t for v in table_of(owner).values() for t in given):
+        return  # what it keeps is not computed when it is read
     behind = [(n, v) for n, v in _leaves_of(owner) if any(v is leaf for leaf in wanted)]
     if len(behind) == 1:
         ((name, leaf),) = behind
