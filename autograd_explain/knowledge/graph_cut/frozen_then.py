@@ -3,7 +3,6 @@ turn of another's, which a library or a helper begins and ends."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph
 from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
-from autograd_explain.program import expression_of, is_library
+from autograd_explain.program import expression_of, is_of_package
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +75,5 @@ def _would_record(scene: Scene, call: ExprAt) -> bool:
     module = None if call.callable is None else scene.slicer.value(call.callable)
     if not is_a(module, torch.nn.Module) or switched_off_around(scene.slicer, call) is not None:
         return False
-    seen = all(_is_seen(type(inner)) for inner in module.modules())
-    return seen and any(p.requires_grad for p in module.parameters())
-
-
-def _is_seen(kind: type) -> bool:
-    """Whether what its forward does is known: torch's own, or the program's."""
-    if kind.__module__.partition(".")[0] == "torch":
-        return True
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return file is None or not is_library(file)
+    unseen = any(is_of_package(type(inner)) for inner in module.modules())
+    return not unseen and any(p.requires_grad for p in module.parameters())
