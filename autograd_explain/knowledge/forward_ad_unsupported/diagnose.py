@@ -20,21 +20,16 @@ EXAMPLE = {
 }
 
 
-#: The attention kernels that are one operation begin so.
-_FUSED = "_scaled_dot_product"
-
-
-def diagnose(scene: Scene) -> Finding[bool] | None:
+def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
-    op = scene.match.captures.get("op", "")
     return finding_from_message(
         scene,
         "forward_ad_unsupported",
         EXAMPLE,
         facts={
-            "op": op,
+            "op": scene.match.captures.get("op", ""),
             "call": "" if call is None else call.text,
         },
         at=call,
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
-    ).with_details(op.startswith(_FUSED))
+    )

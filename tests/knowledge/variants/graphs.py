@@ -3,18 +3,6 @@
 from __future__ import annotations
 
 PROGRAMS = {
-    "forward mode through fused attention": (
-        """
-x = torch.rand(1, 2, 4, 8)
-def mixed(x):
-    return nn.functional.scaled_dot_product_attention(x, x, x).sum()
-# %%
-torch.func.jvp(mixed, (x,), (torch.ones_like(x),))
-""",
-        "forward_ad_unsupported",
-        "",
-        "    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):",
-    ),
     "a copy of the network is adapted": (
         """
 import copy
