@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
-from ..isolation.type_checks import with_subclasses
+import torch
+
+from ..isolation.type_checks import is_a, with_subclasses
 
 
 class Alive:
@@ -28,11 +30,10 @@ class Alive:
     def look_for_tensors(self) -> None:
         """Once; for `tensors`, in a copy of a session."""
         if self._tensors is None:
-            kinds = _tensor_types()
             with _everything():
                 # An instance refers to its class: to ask for referrers counts none of the others.
-                found = gc.get_referrers(*kinds)
-            self._tensors = [weakref.ref(o) for o in found if type(o) in kinds]
+                found = gc.get_referrers(*with_subclasses(torch.Tensor))
+            self._tensors = [weakref.ref(o) for o in found if is_a(o, torch.Tensor)]
 
     def look_for_functions(self, files: Collection[str]) -> None:
         """Once for each file; for `functions_of`."""
@@ -47,23 +48,16 @@ class Alive:
 
     def tensors(self) -> list[Any]:
         """Every tensor, reachable by name or not."""
-        kinds = _tensor_types()
         older = (ref() for ref in self._tensors or ())
         return [
             *(tensor for tensor in older if tensor is not None),
-            *(o for o in gc.get_objects() if type(o) in kinds),
+            *(o for o in gc.get_objects() if is_a(o, torch.Tensor)),
         ]
 
     def functions_of(self, file: str) -> Iterator[FunctionType]:
         """The functions whose code is of a file that was looked for."""
         found = (ref() for ref in self._functions[file])
         return (function for function in found if function is not None)
-
-
-def _tensor_types() -> set[type]:
-    import torch
-
-    return with_subclasses(torch.Tensor)
 
 
 @contextmanager

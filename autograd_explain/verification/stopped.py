@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ..isolation.type_checks import with_subclasses
 from ..nodes import GraphTraversal
 from .gradient_log import MAX_NODES
 from .nonfinite import frames
@@ -125,7 +126,7 @@ class StoppedValues:
         """Run the body; note what distributions draw, and with which weights log-densities of that
         go into losses."""
         with ExitStack() as stack:
-            for kind in dict.fromkeys(_kinds(torch.distributions.Distribution)):
+            for kind in with_subclasses(torch.distributions.Distribution):
                 for name, make in (("log_prob", self._weighing), ("sample", self._drawing)):
                     if name in vars(kind):
                         stack.enter_context(replaced(kind, name, make))
@@ -192,10 +193,3 @@ def _of(node: Any) -> Iterator[Any]:
 def _key(node: Any) -> Any:
     """A node, or the leaf that it fills."""
     return id(node.variable) if hasattr(node, "variable") else node
-
-
-def _kinds(kind: type[Any]) -> Iterator[type[Any]]:
-    yield kind
-    derived: type[Any]
-    for derived in kind.__subclasses__():
-        yield from _kinds(derived)

@@ -1,7 +1,7 @@
 """An operation that PyTorch has no derivative for."""
 
-import ast
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -95,10 +95,9 @@ def _given(scene: Scene, argument: str) -> torch.Tensor | None:
 
 
 def _shown(scene: Scene, argument: str) -> str:
-    """How the failing call writes what it gives under that name."""
-    call = scene.surfaced
-    given = getattr(call and call.node, "keywords", ())
-    return next((ast.unparse(k.value) for k in given if k.arg == argument), "")
+    """How the failing call writes what it gives under that name; positions are not known."""
+    given = scene.surfaced and scene.surfaced.argument(sys.maxsize, argument)
+    return given.text if given else ""
 
 
 def _ran(scene: Scene, op: str) -> list[GraphNode]:

@@ -63,7 +63,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=Details(
             written is not None,
             trained,
-            whole_leaf(scene, found),
+            None if properties else whole_leaf(scene, found),
             tuple((scene.place_at(read.spot), read.code) for read in properties),
         ),
     )

@@ -28,7 +28,7 @@ def _computed(details: Details) -> bool:
 propose: Propose[Details] = by_table(
     Fix("attribute", at_place(plain_attribute), when=lambda d: d.table and d.trained),
     Fix("parameter", _parameters, when=lambda d: d.properties != ()),
-    Fix("whole", _whole, when=lambda d: not d.properties, changes=True),
+    Fix("whole", _whole, changes=True),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_computed),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_computed),
     Fix("new_leaf", at_place(new_leaf), when=_computed, changes=True),

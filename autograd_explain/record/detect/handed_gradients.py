@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...isolation.type_checks import with_subclasses
 from ..observe.tensor_facts import storage, tensors_in
 from .finding import CandidateFault, Mark
 
@@ -62,13 +63,12 @@ def _arguments(frame: FrameType) -> list[Any]:
 
 def has_own_function(is_user_code: Callable[[str], bool]) -> bool:
     """Whether the program has a custom Function of its own."""
-    return any(is_user_code(code.co_filename) for code in _backwards(torch.autograd.Function))
+    return any(is_user_code(code.co_filename) for code in _backwards())
 
 
-def _backwards(cls: type) -> Iterator[CodeType]:
+def _backwards() -> Iterator[CodeType]:
     derived: Any
-    for derived in cls.__subclasses__():
+    for derived in with_subclasses(torch.autograd.Function) - {torch.autograd.Function}:
         code = getattr(inspect.unwrap(derived.backward), "__code__", None)
         if code is not None:
             yield code
-        yield from _backwards(derived)
