@@ -1,6 +1,7 @@
 import gc
 import importlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs",
         type=int,
-        default=40,
+        default=20,
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(
@@ -24,7 +25,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-notebooks",
         action="store_true",
-        help="under check run all notebooks of tests/expected instead of a sixth",
+        help="run all the notebooks and programs of which a plain run takes a share",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "one_in(n): of its parameters a plain run takes one in n, always the same"
     )
 
 
@@ -35,9 +42,25 @@ _FORKING = ("verification", "repair", "injection", "truth", "script")
 _LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """First the files that take longest, so that the workers end together; then what forks."""
+    asked_for = config.getoption("keyword") or any("::" in name for name in config.args)
+    if not (asked_for or config.getoption("--all-notebooks")):
+        left = set(_left_to_a_whole_run(items))
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
     items.sort(key=_turn)
+
+
+def _left_to_a_whole_run(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of each test that is marked `one_in(n)`, all parameters but one in n."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if share := item.get_closest_marker("one_in"):
+            of_test = item.nodeid.partition("[")[0]
+            if seen[of_test] % share.args[0]:
+                yield item
+            seen[of_test] += 1
 
 
 def _turn(item: pytest.Item) -> int:

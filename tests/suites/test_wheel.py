@@ -16,16 +16,13 @@ import numpy as np
 import pytest
 import torch
 from three_ways import digest
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.common_modules import module_db
-from torch.testing._internal.common_optimizers import optim_db
 from torch.utils._pytree import tree_leaves
 
 from autograd_explain.program import Program, Source
 from autograd_explain.record import watch
 
 _SAMPLES = 2  # of each operator or module
-_BATCH = 100
+_PARTS = 6
 
 OPERATORS = """\
 for op, sample in samples:
@@ -75,6 +72,9 @@ for optimizer, sample in samples:
 
 
 def operators() -> list[Any]:
+    # Importing them takes seconds, and room that each fork of the process would copy.
+    from torch.testing._internal.common_methods_invocations import op_db
+
     return [op for op in op_db if op.supports_autograd and torch.float32 in op.dtypes]
 
 
@@ -143,11 +143,6 @@ def ran(text: str, samples: Iterator[tuple[Any, Any]], watched: bool) -> tuple[l
     return results, recording
 
 
-def batches(listed: list[Any]) -> list[Any]:
-    parts = [listed[i : i + _BATCH] for i in range(0, len(listed), _BATCH)]
-    return [pytest.param(part, id=f"{part[0].name}-{part[-1].name}") for part in parts]
-
-
 def assert_left_alone(text: str, samples: Callable[[list[Any]], Any], some: list[Any]) -> None:
     runs = [ran(text, samples(some), watched=False)[0] for _ in range(2)]
     steady = [i for i, (one, two) in enumerate(zip(*runs, strict=True)) if one == two]
@@ -161,15 +156,18 @@ def assert_left_alone(text: str, samples: Callable[[list[Any]], Any], some: list
     assert recording.limits == ()
 
 
-@pytest.mark.parametrize("some", batches(operators()))
-def test_operators(some: list[Any]) -> None:
-    assert_left_alone(OPERATORS, samples_of_operators, some)
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_operators(part: int) -> None:
+    assert_left_alone(OPERATORS, samples_of_operators, operators()[part::_PARTS])
 
 
-@pytest.mark.parametrize("some", batches(module_db))
-def test_modules(some: list[Any]) -> None:
-    assert_left_alone(MODULES, samples_of_modules, some)
+def test_modules() -> None:
+    from torch.testing._internal.common_modules import module_db
+
+    assert_left_alone(MODULES, samples_of_modules, module_db)
 
 
 def test_optimizers() -> None:
+    from torch.testing._internal.common_optimizers import optim_db
+
     assert_left_alone(OPTIMIZERS, samples_of_optimizers, optim_db)
