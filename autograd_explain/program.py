@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
 from types import CodeType, MappingProxyType, ModuleType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, overload
 
 from .loaded import is_generated, is_loaded, is_text_of
 from .model import Place, Span, lines_of
@@ -32,6 +32,7 @@ CLASSES_AND_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _DEFINING = (*CLASSES_AND_FUNCTIONS, ast.Lambda)
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 ClassOrFunction: TypeAlias = Function | ast.ClassDef
+Located: TypeAlias = ast.expr | ast.stmt | ast.keyword | ast.arg
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,10 @@ class Source:
         ]
         return next((n for n in found if isinstance(n, ast.expr)), found[0] if found else None)
 
+    @overload
+    def span(self, node: Located) -> Span: ...
+    @overload
+    def span(self, node: ast.AST | None) -> Span | None: ...
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
         line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
@@ -220,6 +225,10 @@ class Source:
             _characters(python[end_line - 1], getattr(node, "end_col_offset", 0)),
         )
 
+    @overload
+    def segment(self, node: Located) -> str: ...
+    @overload
+    def segment(self, node: ast.AST) -> str | None: ...
     def segment(self, node: ast.AST) -> str | None:
         """The text of an AST node of `tree`; `ast.get_source_segment` cuts a long text into
         lines each time."""
@@ -240,7 +249,7 @@ def _variables(function: ast.AST) -> Iterator[str]:
             yield from node.names
 
 
-def called_name(node: ast.AST) -> str:
+def called_name(node: ast.AST | None) -> str:
     """The last name of what a call calls: `SGD` of `torch.optim.SGD(…)`; "" for anything else."""
     return last_name(getattr(node, "func", None))
 

@@ -237,11 +237,11 @@ def _weighed(found: Sequence[_Tried], request: Request) -> list[_Tried]:
 
 def _by_score(found: Sequence[_Tried]) -> list[_Tried]:
     """The likeliest first, those last whose losses do not rise as their gradients say."""
-    return sorted(found, key=lambda pair: (_misses_slope(pair[1]), -pair[0].score))
 
+    def order(pair: _Tried) -> tuple[bool, float]:
+        return pair[1].reason.values.get("why") == "finite_differences", -pair[0].score
 
-def _misses_slope(rewrite: Rewrite) -> bool:
-    return rewrite.reason.values.get("why") == "finite_differences"
+    return sorted(found, key=order)
 
 
 def _chosen(found: Sequence[_Tried]) -> tuple[Rewrite, ...]:

@@ -21,11 +21,11 @@ def _renamed(source: Source) -> Iterator[Patch]:
     for decorator in decorators:
         call = decorator if isinstance(decorator, ast.Call) else None
         name = ast.unparse(decorator if call is None else call.func)
-        span = source.span(decorator)
-        if name in _OLD and span is not None and (call is None or not call.args):
+        if name in _OLD and (call is None or not call.args):
             given = [] if call is None else [ast.unparse(k) for k in call.keywords]
             arguments = ", ".join([*given, "device_type='cuda'"])
-            yield Patch(source, span, f"torch.amp.{name.rsplit('.', 1)[1]}({arguments})")
+            new = f"torch.amp.{name.rsplit('.', 1)[1]}({arguments})"
+            yield Patch(source, source.span(decorator), new)
 
 
 propose: Propose[object] = by_table(Fix("torch_amp", _torch_amp))

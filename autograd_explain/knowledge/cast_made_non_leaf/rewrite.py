@@ -72,7 +72,6 @@ propose: Propose[Details] = by_table(
         at_place(requires_grad_last),
         when=lambda d: d.parameter,
         changes=True,
-        intended_difference=True,
     ),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_is_cast),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_is_cast),

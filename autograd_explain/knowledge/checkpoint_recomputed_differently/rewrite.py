@@ -16,16 +16,16 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_
 from autograd_explain.rewrite.analysis.effects import effects, fresh
 from autograd_explain.rewrite.engine.cst_tools import (
     called_name,
+    calls_in,
     dotted,
     expression,
-    head,
     is_label,
     positional_parameters,
     repeatable,
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.draft import Draft, every
+from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
@@ -61,7 +61,7 @@ def _draws(program: Program, place: Place) -> Edits | None:
     if found is None or torch is None:
         return None
     imports, draft = imports_at(program, place), Draft(tree)
-    for call in _calls(found):
+    for call in calls_in(found):
         template = _OF_TORCH.get(imports.full(dotted(call.func)), "")
         given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
         places = len({n for n in "01" if f"{{{n}}}" in template})
@@ -73,8 +73,7 @@ def _draws(program: Program, place: Place) -> Edits | None:
 def _always_computed(site: Site[Details]) -> Edits | None:
     """`if key not in cache: cache[key] = …` -> the assignment alone."""
     tree, stored = statement_at(site.program, site.place)
-    guards = () if stored is None else (a for a in tree.ancestors(stored) if isinstance(a, cst.If))
-    guard = next(iter(guards), None)
+    guard = tree.around(stored, cst.If)
     return None if guard is None else always_computed(site.program, tree.place(guard))
 
 
@@ -86,8 +85,8 @@ def _before_call(site: Site[Details]) -> Edits | None:
     if not isinstance(counted, cst.AugAssign) or statement is None:
         return None
     moved = _with_guard(tree, counted)
-    function = next((a for a in tree.ancestors(moved) if isinstance(a, cst.FunctionDef)), None)
-    found = (c.args[0].value for c in _calls(statement) if called_name(c) == "checkpoint")
+    function = tree.around(moved, cst.FunctionDef)
+    found = (c.args[0].value for c in calls_in(statement) if called_name(c) == "checkpoint")
     receiver = next(found, None)
     if function is None or receiver is None or not repeatable(receiver):
         return None
@@ -102,10 +101,10 @@ def _before_call(site: Site[Details]) -> Edits | None:
     if any(n.value != own for n in names):
         return None
     again = matchers.replace(moved, matchers.Name(own), receiver)
-    drafts = {id(tree): Draft(tree), id(outer): Draft(outer)}
-    drafts[id(outer)].before(statement, [cast(Statement, again)])
-    drafts[id(tree)].remove(moved)
-    return every(drafts.values())
+    drafts = Drafts()
+    drafts[tree].remove(moved)
+    drafts[outer].before(statement, [cast(Statement, again)])
+    return drafts.edits()
 
 
 def _not_asked(site: Site[Details]) -> Edits | None:
@@ -155,9 +154,9 @@ def _given(site: Site[Details]) -> Edits | None:
     if not name.isidentifier():
         return None
     name = fresh(tree, found.counted, name)
-    inside, outside = Draft(tree), Draft(found.outer)
-    draft = inside if tree is found.outer else outside
-    draft.before(found.statement, [found.counted])
+    drafts = Drafts()
+    inside, outside = drafts[tree], drafts[found.outer]
+    outside.before(found.statement, [found.counted])
     inside.remove(found.counted)
     for read in walk(found.function.body):
         own = any(n is read for n in walk(found.counted))
@@ -169,8 +168,8 @@ def _given(site: Site[Details]) -> Edits | None:
     positional = [a for a in found.call.args if a.keyword is None]
     named = found.call.args[len(positional) :]
     given = (*positional, cst.Arg(target), *named)
-    draft.replace(found.call, found.call.with_changes(args=given))
-    return inside.edits() if draft is inside else merge(inside.edits(), outside.edits())
+    outside.replace(found.call, found.call.with_changes(args=given))
+    return drafts.edits()
 
 
 def _word(node: cst.CSTNode) -> str:
@@ -183,8 +182,7 @@ def _word(node: cst.CSTNode) -> str:
 
 def _counter(program: Program, place: Place) -> _Counted | None:
     tree, counted = statement_at(program, place)
-    around = () if counted is None else tuple(tree.ancestors(counted))
-    function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    function = tree.around(counted, cst.FunctionDef)
     if not isinstance(counted, cst.AugAssign) or function is None:
         return None
     if tree.block_of(counted) is not function.body or function.params.star_kwarg is not None:
@@ -199,8 +197,7 @@ def _counter(program: Program, place: Place) -> _Counted | None:
         return None
     source, node = calls[0]
     outer, statement = statement_at(program, source.place(node.lineno, None, node))
-    found = [] if statement is None else _calls(statement)
-    call = next((c for c in found if _checkpoints(c, name)), None)
+    call = next((c for c in calls_in(statement) if _checkpoints(c, name)), None)
     method = (dotted(counted.target) or "").startswith("self.")
     same = call is not None and (not method or dotted(call.args[0].value) == f"self.{name}")
     if statement is None or call is None or not same or any(a.star for a in call.args):
@@ -208,14 +205,9 @@ def _counter(program: Program, place: Place) -> _Counted | None:
     return _Counted(tree, counted, function, outer, call, statement)
 
 
-def _calls(statement: Statement) -> list[cst.Call]:
-    return [n for n in head(statement) if isinstance(n, cst.Call)]
-
-
 def _checkpoints(call: cst.Call, name: str) -> bool:
     given = dotted(call.args[0].value) or "" if call.args else ""
-    called = (dotted(call.func) or "").rpartition(".")[2]
-    return called == "checkpoint" and given.rpartition(".")[2] == name
+    return called_name(call) == "checkpoint" and given.rpartition(".")[2] == name
 
 
 propose: Propose[Details] = by_table(

@@ -7,7 +7,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
-    apply_patches,
+    apply_all,
     keyword_added,
     node_at,
     replacement,
@@ -16,8 +16,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 def _non_reentrant(site: Site[object]) -> Edits | None:
     causes = [e for e in site.finding.events if e.what is What.CAUSE]
-    patches = [_turned_off(site.program, e.place) for e in causes]
-    return apply_patches(p for group in patches for p in group) if all(patches) else None
+    return apply_all(_turned_off(site.program, e.place) for e in causes)
 
 
 def _turned_off(program: Program, place: Place | None) -> list[Patch]:

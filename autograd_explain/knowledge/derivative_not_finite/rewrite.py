@@ -11,7 +11,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
-from autograd_explain.rewrite.engine.draft import Draft, every
+from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill, rows_left
@@ -75,14 +75,13 @@ def _with_roots(
 
     def run(site: Site[Details]) -> Edits | None:
         tree = tree_at(site.program, site.details.operand)
-        drafts = {tree.source: Draft(tree)}
-        if not edit(drafts[tree.source], site):
+        drafts = Drafts()
+        if not edit(drafts[tree], site):
             return None
         for root in site.details.roots:
-            other = tree_at(site.program, root.place)
-            draft = drafts.setdefault(other.source, Draft(other))
+            draft = drafts[tree_at(site.program, root.place)]
             _around(draft, site.program, root.place, root.operand, "0.0")
-        return every(draft for draft in drafts.values() if draft.changed)
+        return drafts.edits()
 
     return run
 

@@ -76,10 +76,6 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
     return Draft(tree).replace(side, expression("{x}.detach()", x=bare(side))).edits()
 
 
-def _between_pixels(site: Site[Details]) -> Edits | None:
-    return apply_patches(replacement(site.program, site.details.mode, '"bilinear"'))
-
-
 propose: Propose[Details] = by_table(
     Fix("difference", _difference_detached, when=lambda d: d.cancels, changes=True),
     Fix(
@@ -88,7 +84,11 @@ propose: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("of_noise", _computed_of_noise, changes=True),
-    Fix("bilinear", _between_pixels, when=lambda d: d.mode is not None, changes=True),
+    Fix(
+        "bilinear",
+        lambda s: expression_replaced(s.program, s.details.mode, '"bilinear"'),
+        changes=True,
+    ),
     Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),
     Fix("repair_straight_through", _straight_through, changes=True),
     Fix("left_out", _left_out, changes=True),

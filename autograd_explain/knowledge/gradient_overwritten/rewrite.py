@@ -15,7 +15,12 @@ from autograd_explain.rewrite.engine.cst_tools import make
 from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    lines_before,
+    lines_behind,
+)
 
 from .diagnose import Details
 from .handed import Handed
@@ -59,8 +64,7 @@ def _copied_first(site: Site[Details]) -> Edits | None:
         return None
     source = handed.source
     if handed.alias is not None:
-        span = source.span(handed.alias)
-        return None if span is None else apply_patches([Patch(source, span.end, ".clone()")])
+        return apply_patches([Patch(source, source.span(handed.alias).end, ".clone()")])
     return apply_patches(_with_copy(handed, handed.function))
 
 
@@ -68,14 +72,12 @@ def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
     source, name = handed.source, handed.incoming
     body = function.body
     documented = len(body) > 1 and ast.get_docstring(function, clean=False) is not None
-    first, last = source.span(body[1 if documented else 0]), source.span(body[-1])
-    if first is None or last is None or first.line == function.lineno:
+    first = body[1 if documented else 0]
+    if source.span(first).line == function.lineno:
         return []
-    indent = source.lines[first.line - 1][: first.column]
-    patches = [Patch(source, first.start, f"{name} = {name}.clone()\n{indent}")]
-    if not _returns(function):
-        patches.append(Patch(source, last.end, f"\n{indent}return {name}"))
-    return patches
+    copied = lines_before(source, first, f"{name} = {name}.clone()")
+    given = [] if _returns(function) else [lines_behind(source, body[-1], f"return {name}")]
+    return [copied, *given]
 
 
 def _only_read(site: Site[Details]) -> Edits | None:
@@ -97,13 +99,9 @@ def _returns(function: ast.FunctionDef) -> bool:
     return any(n.value is not None for n in found)
 
 
-def _copied(site: Site[Details]) -> Edits | None:
-    return None if _only_read(site) else _copied_first(site)
-
-
 propose: Propose[Details] = by_table(
-    Fix("only_read", _only_read, changes=True, intended_difference=True),
+    Fix("only_read", _only_read, changes=True),
     Fix("new_tensor", _new_tensor),
-    Fix("copied_first", _copied),
+    Fix("copied_first", lambda s: None if _only_read(s) else _copied_first(s)),
     at=What.CHANGED,
 )

@@ -46,7 +46,7 @@ def _uncut(site: Site[Details]) -> Edits | None:
     program, cuts, later = site.program, site.details.cuts, site.details.later
     if any(kind not in _PASSING for kind, _ in later):
         # What is known of an array is known of all its way.
-        calls = [called_name(node_at(program, place) or ast.Pass()) for place in cuts]
+        calls = [called_name(node_at(program, place)) for place in cuts]
         return reconnected(program, cuts) if {*calls} == {"numpy"} else None
     way = [*cuts, *(place for _, place in later if place is not None)]
     return reconnected(program, way) or reconnected(program, way, whole=True)
@@ -71,8 +71,8 @@ def _value_before(site: Site[Details]) -> Edits | None:
 
 
 def _no_cast(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
-    if _value_before(site) or node is None or not _is_cast(node):
+    cast = called_name(node_at(site.program, site.place)) in _CASTS
+    if _value_before(site) or not cast:
         return None
     return apply_patches(without_cut(site.program, site.place))
 
@@ -107,7 +107,7 @@ _TAKES_SCORES = ("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "mu
 def _fits_loss(site: Site[Details]) -> bool:
     """A comparison or a cast keeps the shape; an argmax does not, and few losses take scores."""
     program = site.program
-    if site.details.kind is CutKind.COMPARE or _is_cast(node_at(program, site.place)):
+    if site.details.kind is CutKind.COMPARE or called_name(node_at(program, site.place)) in _CASTS:
         return True
     statement = program.statement_at(site.details.use)
     called = {called_name(n) for n in ast.walk(statement)} if statement is not None else set()
@@ -118,10 +118,6 @@ def _fits_loss(site: Site[Details]) -> bool:
         for t in n.targets
     }
     return bool(called.intersection(_TAKES_SCORES) or called.intersection(made))
-
-
-def _is_cast(node: ast.AST | None) -> bool:
-    return called_name(node) in _CASTS if node is not None else False
 
 
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")

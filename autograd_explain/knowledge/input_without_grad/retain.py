@@ -7,7 +7,13 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.engine.cst_tools import make, repeatable, same, targets, unpacked
+from autograd_explain.rewrite.engine.cst_tools import (
+    make,
+    repeatable,
+    same,
+    single_targets,
+    targets,
+)
 from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 
@@ -26,7 +32,7 @@ def _assigned(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExp
     """The one target meant; of `self.a = h = …` any will do."""
     if not isinstance(statement, (cst.Assign, cst.AugAssign, cst.AnnAssign)):
         return None
-    leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]
+    leaves = single_targets(statement)
     whole = not any(isinstance(t, (cst.Tuple, cst.List)) for t in targets(statement))
     if expr is None:
         chosen = leaves[-1:] if whole else []

@@ -64,8 +64,8 @@ def _between(tree: Tree, loop: Statement, backward: Statement, name: str) -> Sta
     return next(before, backward)
 
 
-_EACH = Fix("into_loop", _into_loop, changes=True, intended_difference=True)
-_SUM = Fix("sum_up", _summed, changes=True, intended_difference=True)
+_EACH = Fix("into_loop", _into_loop, changes=True)
+_SUM = Fix("sum_up", _summed, changes=True)
 _of_batches: Propose[Details] = by_table(_EACH, _SUM)
 _of_terms: Propose[Details] = by_table(_SUM, _EACH)
 

@@ -11,7 +11,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import iterated
 from autograd_explain.rewrite.analysis.written_target import written_parts
-from autograd_explain.rewrite.engine.cst_tools import same, targets, unpacked, walk
+from autograd_explain.rewrite.engine.cst_tools import same, single_targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.tree import (
@@ -76,7 +76,7 @@ def _later(
     inside = [s for s in tree.statements if tree.scope_of(s) is scope]
     found: list[Statement] = []
     for statement in inside[next(i for i, s in enumerate(inside) if s is first) + 1 :]:
-        bound = [t for target in targets(statement) for t in unpacked(target)]
+        bound = single_targets(statement)
         binds = isinstance(statement, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
         again = _elements(tree, statement, key)
         binds = binds and not (again and again in elements)

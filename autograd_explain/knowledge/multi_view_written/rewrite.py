@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from autograd_explain.inspect.facts.user_hooks import ModuleHook
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
@@ -66,7 +65,7 @@ def _fixes(details: Details, program: Program, write: Place) -> Fixes:
     if details.write is Write.MODULE:
         return _of_module(details, program, write)
     if details.write is Write.LIBRARY:
-        return iter([("tensor_hook", _hook_on_tensor(details.hook, program))])
+        return iter([("tensor_hook", hook_on_output(program, details.hook))])
     if details.write is Write.ROW:
         return _of_rows(details, program, write)
     return _of_parts(details, program, write)
@@ -84,14 +83,7 @@ def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     constructed = module_not_inplace(program, write, callee)
     yield "not_inplace", constructed or modules_set_not_inplace(program, write, details.owner)
     yield "clone", clone_argument(program, write, details.module)
-    yield "tensor_hook", _hook_on_tensor(details.hook, program)
-
-
-def _hook_on_tensor(hook: ModuleHook | None, program: Program) -> Edits | None:
-    """A hook that only looks at the gradient of a module's output gets it from that tensor."""
-    if hook is None or not hook.looks:
-        return None
-    return hook_on_output(program, hook.place, hook.module, hook.hook)
+    yield "tensor_hook", hook_on_output(program, details.hook)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:

@@ -5,10 +5,11 @@ import ast
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.transforms.call_edits import filled_at
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
+    apply_all,
     apply_patches,
     called,
     code_of,
@@ -47,8 +48,7 @@ def _in_torch(site: Site[Details]) -> Edits | None:
 def _whole_way(site: Site[Details]) -> Edits | None:
     """All that NumPy computes on the way to a differentiated value, in torch."""
     way = site.details.differentiated
-    groups = [_part_in_torch(site.program, *part) for part in way.parts] if way else []
-    return apply_patches(p for group in groups for p in group) if all(groups) else None
+    return apply_all(_part_in_torch(site.program, *part) for part in way.parts) if way else None
 
 
 def _part_in_torch(program: Program, place: Place, part: Part) -> list[Patch]:
@@ -58,19 +58,15 @@ def _part_in_torch(program: Program, place: Place, part: Part) -> list[Patch]:
         return tensors_instead_of_copy(program, place, True)
     if part is Part.END:
         return without_cut(program, place)
-    torch, node = imports_at(program, place).local("torch"), node_at(program, place)
-    source = program.source_at(place)
+    source, node = program.source_at(place), node_at(program, place)
     if part is Part.BACK and isinstance(node, ast.Call) and source is not None:
         return unwrapped(source, node)
-    if torch is None or node is None:
-        return []
-    return replacement(program, place, f"{torch}.as_tensor({code_of(program, place, node)})")
+    return filled_at(program, place, "{torch}.as_tensor({x})")
 
 
 def _all_reads(site: Site[Details]) -> Edits | None:
     """Every expression of the call taken out of the graph; None where one of them cannot be."""
-    groups = [_read(site.program, place, way) for place, way in site.details.reads]
-    return apply_patches(p for group in groups for p in group) if all(groups) else None
+    return apply_all(_read(site.program, place, way) for place, way in site.details.reads)
 
 
 def _read(program: Program, place: Place, way: Way | None) -> list[Patch]:

@@ -106,7 +106,9 @@ def _candidates(finding: Finding[Details], program: Program) -> Fixes:
     if alone is not None and only is not None and rebinding_is_enough(program, alone, only.target):
         yield "out_of_place", out_of_place(program, alone)
     if write is not None and finding.details.parameter:
-        yield from _parameter_update(finding, program)
+        # A parameter stays the tensor that modules and optimizers hold: the write waits.
+        late = finding.details.write, finding.details.failed
+        yield "move_write", move_after(program, *late, unseen=True)
     elif write is not None:
         ways = list(_at_the_write(finding, program, write))
     yield from ways
@@ -132,7 +134,8 @@ def _at_the_write(finding: Finding[Details], program: Program, place: Place) -> 
     if finding.details.aliased:
         return
     target = _written(finding, write)
-    if edits := _in_hook(program, place, target):
+    name = target.id if isinstance(target, ast.Name) else ""
+    if name and (edits := returned_from_hook(program, place, name)):
         yield "return_from_hook", edits
     elif write.form is Form.CALL:
         yield "not_inplace", module_not_inplace(program, place)
@@ -140,14 +143,16 @@ def _at_the_write(finding: Finding[Details], program: Program, place: Place) -> 
     elif changes_argument(program, place, target):
         yield from _for_the_caller(finding, program, target)
     else:
-        yield from _in_place_of_the_write(finding, program, write, target)
+        yield from _in_place_of_the_write(finding, program, place, write, target)
 
 
 def _in_place_of_the_write(
-    finding: Finding[Details], program: Program, write: SourceWrite, target: ast.expr
+    finding: Finding[Details],
+    program: Program,
+    place: Place,
+    write: SourceWrite,
+    target: ast.expr,
 ) -> Fixes:
-    place = finding.place(What.CHANGED)
-    assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
     yield "out_of_place", element_replaced(program, place)
     new = _new_tensor(finding, program, target, part)
@@ -204,16 +209,6 @@ def _written(finding: Finding[Details], write: SourceWrite) -> ast.expr:
         return write.target
     plain = isinstance(named, (ast.Name, ast.Attribute, ast.Subscript))
     return named if plain else write.target
-
-
-def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits | None:
-    return returned_from_hook(program, place, target.id) if isinstance(target, ast.Name) else None
-
-
-def _parameter_update(finding: Finding[Details], program: Program) -> Fixes:
-    """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    write, failed = finding.details.write, finding.details.failed
-    yield "move_write", move_after(program, write, failed, unseen=True)
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:

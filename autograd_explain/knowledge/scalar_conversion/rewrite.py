@@ -17,11 +17,10 @@ from .diagnose import Details
 
 
 def _item(site: Site[Details]) -> Edits | None:
-    given = site.details.given
-    node = node_at(site.program, given)
-    if node is None or given is None:
+    node = node_at(site.program, site.details.given)
+    if node is None:
         return None
-    item = filled("{x}.item()", x=code_of(site.program, given, node))
+    item = filled("{x}.item()", x=code_of(site.program, site.details.given, node))
     return expression_replaced(site.program, site.place, item)
 
 

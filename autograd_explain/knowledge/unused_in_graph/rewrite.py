@@ -4,7 +4,7 @@ import ast
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Place, Span, What
+from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
@@ -14,6 +14,7 @@ from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
+    lines_behind,
     node_at,
     replacement,
     tensors_instead_of_copy,
@@ -67,19 +68,15 @@ def _taken(program: Program, part: PartAsked) -> list[Patch]:
     """The part of the gradient, behind the expression or as a statement for the name of it."""
     source = program.source_at(part.argument)
     statement = program.statement_at(part.argument)
-    span = part.result.span if part.result is not None else None
-    if source is None or (span is None and part.result is not None):
+    if source is None or statement is None:
         return []
-    text = part.index
-    if span is None:
-        span = source.span(statement)
-        lines = source.text.split("\n")
-        if span is None or lines[span.end_line - 1][span.end_column :].strip():
-            return []
-        indent = lines[span.line - 1][: span.column]
-        text = f"\n{indent}{part.target} = {part.target}{part.index}"
-    end = span.end_line, span.end_column
-    return [Patch(source, Span(*end, *end), text)]
+    if part.result is not None:
+        span = part.result.span
+        return [] if span is None else [Patch(source, span.end, part.index)]
+    end = source.span(statement).end
+    if source.lines[end.line - 1][end.column :].strip():
+        return []
+    return [lines_behind(source, statement, f"{part.target} = {part.target}{part.index}")]
 
 
 propose: Propose[Details] = by_table(

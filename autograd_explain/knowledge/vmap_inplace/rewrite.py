@@ -15,7 +15,7 @@ _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ ind
 
 def _out_of_place(site: Site[Written]) -> Edits | None:
     node, source = node_at(site.program, site.place), site.program.source_at(site.place)
-    name = called_name(node) if node is not None else ""
+    name = called_name(node)
     if source is None or node is None or name not in _SAME_NAME:
         return None
     if isinstance(source.parents.get(node), ast.Expr):

@@ -12,7 +12,16 @@ import libcst as cst
 
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import called_on, clauses, dotted, is_label, targets, unpacked, walk
+from ..engine.cst_tools import (
+    called_on,
+    clauses,
+    dotted,
+    is_label,
+    single_targets,
+    targets,
+    unpacked,
+    walk,
+)
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree
 from .inplace_writes import words
@@ -135,7 +144,7 @@ def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _written_paths(statement: Statement) -> set[str]:
-    leaves = (leaf for target in targets(statement) for leaf in unpacked(target))
+    leaves = single_targets(statement)
     return {path for leaf in leaves if (path := base_path(leaf))}
 
 
@@ -293,7 +302,11 @@ def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
 
 def is_argument(scope: cst.FunctionDef, name: str) -> bool:
     """Whether a function has a parameter of this name."""
-    return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
+    return name in parameter_names(scope)
+
+
+def parameter_names(scope: cst.FunctionDef | cst.Lambda) -> set[str]:
+    return {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
 
 
 def iterated(
@@ -343,7 +356,7 @@ def _is_read(tree: Tree, node: cst.Name) -> bool:
     statement = tree.statement_of(node)
     if statement is None or isinstance(statement, cst.AugAssign):
         return True
-    return not any(node is t for target in targets(statement) for t in unpacked(target))
+    return not any(node is t for t in single_targets(statement))
 
 
 def _is_own_of_comprehension(tree: Tree, node: cst.Name) -> bool:
@@ -379,8 +392,7 @@ def _declared(scope: cst.FunctionDef) -> set[str]:
 
 def local_names(scope: cst.FunctionDef) -> set[str]:
     """Parameters and every name bound in a function."""
-    parameters = {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
-    return parameters | bound_in(scope.body)
+    return parameter_names(scope) | bound_in(scope.body)
 
 
 def bound_in(block: cst.CSTNode) -> set[str]:

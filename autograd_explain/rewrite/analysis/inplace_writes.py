@@ -15,6 +15,7 @@ from functools import lru_cache
 import libcst as cst
 
 from ..engine.cst_tools import (
+    bare,
     called_on,
     dotted,
     expression,
@@ -24,8 +25,7 @@ from ..engine.cst_tools import (
     literal_bool,
     method,
     positional,
-    targets,
-    unpacked,
+    single_targets,
     walk,
     without,
 )
@@ -131,7 +131,7 @@ def is_given_anew(tree: Tree, imports: Imports, block: cst.CSTNode, name: str) -
         if isinstance(node, cst.NamedExpr):
             bound: list[cst.CSTNode] = [node.target]
         elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With, cst.Del)):
-            bound = [leaf for target in targets(node) for leaf in unpacked(target)]
+            bound = [*single_targets(node)]
         else:
             continue
         if any(isinstance(leaf, cst.Name) and leaf.value == name for leaf in bound):
@@ -171,6 +171,13 @@ def without_data(node: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(node, cst.Attribute) and node.attr.value == "data":
         return node.value
     return called_on(node, "detach") or node
+
+
+def without_ends(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`x` of `x.detach()`, of `x.data` and of both."""
+    while (inner := without_data(node)) is not node:
+        node = bare(inner)
+    return node
 
 
 def _link(imports: Imports, node: cst.CSTNode) -> bool:
@@ -309,6 +316,12 @@ def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
         at, given = inplace_position(full), positional(call)
         flag = given[at] if at is not None and at < len(given) else None
     return None if flag is None or literal_bool(flag.value) is False else flag
+
+
+def written_in(tree: Tree, imports: Imports, statement: Statement) -> list[cst.BaseExpression]:
+    """All that a statement itself writes in place."""
+    calls = inplace_calls(tree, imports, statement)
+    return [*written_places(statement), *(call.target for call in calls)]
 
 
 def written_places(statement: Statement) -> Iterator[cst.BaseExpression]:

@@ -14,7 +14,7 @@ from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, tree_of
 from .effects import is_argument
-from .inplace_writes import base_of, inplace_calls, without_data, words, written_places
+from .inplace_writes import base_of, without_data, words, written_in
 
 Kind = Literal["tensor", "container"]
 
@@ -68,8 +68,7 @@ def written_parts(
     program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None = None
 ) -> list[cst.BaseExpression]:
     """The tensors that a statement's own writes change, each once; [] where one is not known."""
-    places = [*written_places(statement)]
-    places += [c.target for c in inplace_calls(tree, imports, statement)]
+    places = written_in(tree, imports, statement)
     parts = [written_tensor(program, tree, statement, place, target) for place in places]
     if target is not None:
         parts = [p for p in parts if p is not None]

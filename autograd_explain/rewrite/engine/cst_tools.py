@@ -120,6 +120,11 @@ def head(statement: Statement) -> Iterator[cst.CSTNode]:
         yield from walk(child)
 
 
+def calls_in(statement: Statement | None) -> list[cst.Call]:
+    """The calls in a statement without the statements inside it, outermost first."""
+    return [n for n in head(statement) if isinstance(n, cst.Call)] if statement else []
+
+
 def find(tree: Tree, statement: Statement, code: str) -> list[cst.BaseExpression]:
     """The places in a statement where the expression `code` is read, outermost first."""
     wanted = parse(code)
@@ -179,6 +184,11 @@ def targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     if isinstance(statement, cst.Del):
         return [statement.target]
     return []
+
+
+def single_targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What a statement gives values, one by one: of `a, (b, c) = x` three."""
+    return [leaf for target in targets(statement) for leaf in unpacked(target)]
 
 
 def clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:

@@ -184,6 +184,18 @@ class Draft:
         return group
 
 
+class Drafts(dict[Tree, Draft]):
+    """A draft of each tree that is asked for."""
+
+    def __missing__(self, tree: Tree) -> Draft:
+        self[tree] = Draft(tree)
+        return self[tree]
+
+    def edits(self) -> Edits | None:
+        """All that was asked for as one rewrite; None where that is nothing or cannot be."""
+        return every(draft for draft in self.values() if draft.changed)
+
+
 def every(drafts: Iterable[Draft]) -> Edits | None:
     """The edits of several drafts as one rewrite; None where one of them gives none."""
     edits = [draft.edit() for draft in drafts]

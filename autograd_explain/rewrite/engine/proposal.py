@@ -63,22 +63,18 @@ def at_place(
     return lambda site: transform(site.program, site.place, *args, **kwargs)
 
 
-def _always(_: object) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Fix(Generic[D]):
     """A row: where `when` holds of the finding's details, `edit` is proposed.
 
     `key` names the section `## fix <key>` of the cause's texts.  `intended_difference` marks what
     may give other gradients than the reference on purpose, `changes` what is sure to compute
-    something else than the program as written.
+    something else than the program as written, which is intended, too.
     """
 
     key: str
     edit: Callable[[Site[D]], Edits | None]
-    when: Callable[[D], bool] = _always
+    when: Callable[[D], bool] = lambda _: True
     changes: bool = False
     intended_difference: bool = False
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
@@ -18,6 +18,7 @@ from ...program import Program, Source
 from ...set_aside import set_aside
 from .magics import Masked, mask
 
+N = TypeVar("N", bound=cst.CSTNode)
 Statement: TypeAlias = cst.BaseSmallStatement | cst.BaseCompoundStatement
 Block: TypeAlias = cst.Module | cst.BaseSuite
 Scope: TypeAlias = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.BaseComp
@@ -88,6 +89,11 @@ class Tree:
         if isinstance(parent, cst.SimpleStatementLine):
             parent = self.parents.get(parent)
         return parent if isinstance(parent, (cst.Module, cst.BaseSuite)) else None
+
+    def around(self, node: cst.CSTNode | None, kind: type[N]) -> N | None:
+        """The innermost node of a kind around one."""
+        ancestors = () if node is None else self.ancestors(node)
+        return next((a for a in ancestors if isinstance(a, kind)), None)
 
     def outer(self, node: cst.CSTNode) -> cst.BaseCompoundStatement | None:
         """The innermost compound statement around a node."""

@@ -8,7 +8,7 @@ from functools import partial
 import libcst as cst
 
 from ...model import Edits
-from ..engine.cst_tools import head, literal_bool, make, targets, unpacked
+from ..engine.cst_tools import head, literal_bool, make, single_targets
 from ..engine.cst_tools import keyword as keyword_of
 from ..engine.draft import Draft
 from ..engine.tree import Statement
@@ -22,7 +22,7 @@ _TAKES_APART = {"split": "cat", "chunk": "cat", "unbind": "stack"}
 def put_together(site: Site) -> Iterator[Change]:
     """`a, b = x[:, :1], x[:, 1:]` -> the same, then `x = torch.cat([a, b], dim=1)`: what is
     computed of x depends on its parts."""
-    names = [n for t in targets(site.statement) for n in unpacked(t) if isinstance(n, cst.Name)]
+    names = [n for n in single_targets(site.statement) if isinstance(n, cst.Name)]
     value = getattr(site.statement, "value", None)
     whole = None
     if isinstance(value, cst.Tuple):

@@ -20,6 +20,7 @@ from ..engine.cst_tools import (
     method,
     method_name,
     repeatable,
+    single_targets,
     targets,
     unpacked,
     walk,
@@ -76,7 +77,7 @@ def detach_carried(site: Site) -> Iterator[Change]:
 def detach_kept(site: Site) -> Iterator[Change]:
     """`out, self.h = f(x)` -> the same, then `self.h = self.h.detach()`: what outlives the call."""
     if isinstance(site.statement, (cst.Assign, cst.AugAssign)):
-        for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
+        for leaf in single_targets(site.statement):
             if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
                 for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
                     cut = partial(site.line, Draft.after, "{x} = " + value, x=leaf)
@@ -114,7 +115,7 @@ def kept_apart(site: Site) -> Iterator[Change]:
     if not isinstance(target, cst.Attribute) or not repeatable(target):
         return
     scope = site.tree.scope_of(own)
-    around = next((n for n in site.tree.ancestors(own) if isinstance(n, cst.ClassDef)), scope)
+    around = site.tree.around(own, cst.ClassDef) or scope
     uses = (n for n in walk(around) if isinstance(n, cst.Attribute) and n.deep_equals(target))
     if all(site.tree.scope_of(use) is scope or not _goes_on(site, use) for use in uses):
         yield site.change("kept_apart", target, partial(_apart, site, target, own.value))  # type: ignore[union-attr]

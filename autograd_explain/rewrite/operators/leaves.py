@@ -15,6 +15,7 @@ from ..engine.cst_tools import (
     make,
     positional_parameters,
     repeatable,
+    single_targets,
     targets,
     unpacked,
     without,
@@ -87,7 +88,7 @@ def as_argument(site: Site) -> Iterator[Change]:
 
 def kept_gradient(site: Site) -> Iterator[Change]:
     """`x.retain_grad()` on a line behind the statement that gives x its value."""
-    leaves = [leaf for target in targets(site.statement) for leaf in unpacked(target)]
+    leaves = single_targets(site.statement)
     named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))

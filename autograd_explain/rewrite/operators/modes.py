@@ -8,7 +8,7 @@ from functools import partial
 import libcst as cst
 
 from ...model import Edits
-from ..engine.cst_tools import dotted, expression
+from ..engine.cst_tools import calls_in, dotted, expression, method_name
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
@@ -42,15 +42,10 @@ def _runs(site: Site) -> Iterator[Statement]:
     inside, at = site.tree.siblings(site.statement)
     for count, statement in enumerate(inside[at : at + _LONGEST_RUN]):
         plain = isinstance(statement, (cst.Assign, cst.Expr))
-        if not plain or not LEARNS.isdisjoint(_methods(site, statement)):
+        if not plain or not LEARNS.isdisjoint(map(method_name, calls_in(statement))):
             return
         if count:
             yield statement
-
-
-def _methods(site: Site, statement: Statement) -> set[str]:
-    calls = Site(site.program, site.tree, statement).calls
-    return {call.func.attr.value for call in calls if isinstance(call.func, cst.Attribute)}
 
 
 def function_without_graph(site: Site) -> Iterator[Change]:

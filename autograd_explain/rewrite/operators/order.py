@@ -12,7 +12,7 @@ import libcst as cst
 from ...model import Edits
 from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.cst_tools import called_name, dotted, head, method_name, targets, unpacked
+from ..engine.cst_tools import called_name, calls_in, dotted, method_name, targets, unpacked
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
 from ..transforms.recompute import (
@@ -180,18 +180,18 @@ def _chain(site: Site) -> list[Statement]:
 
 def _is_trained(site: Site, statement: Statement) -> bool:
     """Whether it makes a model, parameters or an optimizer: made once more they begin anew."""
-    calls = [n for n in head(statement) if isinstance(n, cst.Call)]
     return any(
         makes_layer(site.imports, call)
         or site.imports.full(dotted(call.func)).startswith("torch.optim.")
-        or any("Module" in ast.unparse(b) for c in _classes(site, call) for b in c.bases)
-        for call in calls
+        or any("Module" in ast.unparse(base) for base in _bases(site, call))
+        for call in calls_in(statement)
     )
 
 
-def _classes(site: Site, call: cst.Call) -> Iterator[ast.ClassDef]:
-    """The classes of the program that a call may make an object of."""
-    return (node for _, node in index_of(site.program).classes(called_name(call)))
+def _bases(site: Site, call: cst.Call) -> list[ast.expr]:
+    """Those of the classes of the program that a call may make an object of."""
+    classes = index_of(site.program).classes(called_name(call))
+    return [base for _, node in classes for base in node.bases]
 
 
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:

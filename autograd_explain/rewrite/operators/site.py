@@ -14,6 +14,7 @@ from ...program import Program
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
     called_name,
+    calls_in,
     dotted,
     head,
     is_label,
@@ -55,7 +56,7 @@ class Site:
     @cached_property
     def calls(self) -> tuple[cst.Call, ...]:
         """The calls in the statement, the outermost first."""
-        return tuple(n for n in head(self.statement) if isinstance(n, cst.Call))
+        return tuple(calls_in(self.statement))
 
     @property
     def above(self) -> Iterator[Statement]:

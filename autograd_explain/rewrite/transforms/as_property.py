@@ -11,11 +11,11 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, called_name, last_name
 from ...program_index import index_of
-from ..analysis.effects import bound_in, effects, local_names
+from ..analysis.effects import bound_in, effects, local_names, parameter_names
 from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.tree import Statement, statements_in, tree_at
+from ..engine.tree import Statement, position, statements_in, tree_at
 from .kept_argument import Constructor, Kept, constructor_of, kept_locals, renamed
 from .remove_memoization import differs_each_time
 
@@ -87,7 +87,7 @@ def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
     if first != "self" or not name.isidentifier():
         return None
     local, inside = local_names(method) - {"self"}, statements_in(method.body)
-    at = next(i for i, s in enumerate(inside) if s is stored)
+    at = position(inside, stored)
     needed, before = _heads(stored.value) & local, list[Statement]()
     for statement in reversed(inside[:at]):
         written = {p.partition(".")[0] for p in effects(statement).writes} & needed
@@ -99,14 +99,12 @@ def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
         before.insert(0, statement)
         needed |= _heads(statement.value) & local
     own = {name for s in before for name in effects(s).writes}
-    parameters = {n.name.value for n in walk(method.params) if isinstance(n, cst.Param)}
+    parameters = parameter_names(method)
     if bound_in(method.body) & needed & parameters or not needed <= own | parameters:
         return None
-    since = inside[
-        next(i for i, s in enumerate(inside) if any(s is r for r in (*before, stored))) : at
-    ]
-    run = [stored, *before]
-    if any(_writes_for(s, run) for s in since if all(s is not r for r in run)):
+    run = [*before, stored]
+    since = inside[position(inside, run[0]) : at]
+    if any(_writes_for(s, run) for s in since if s not in run):
         return None
     return _Computed(name, stored, stored.value, tuple(before), tuple(sorted(needed - own)))
 
@@ -173,10 +171,9 @@ def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | Non
     tree, method = where.tree, where.method
     draft, going = Draft(tree), {id(c.stored) for c in computed}
     inside = statements_in(method.body)
-    for statement in reversed(
-        [s for s in inside if any(s is b for c in computed for b in c.before)]
-    ):
-        after = inside[next(i for i, s in enumerate(inside) if s is statement) + 1 :]
+    helping = {id(b) for c in computed for b in c.before}
+    for statement in reversed([s for s in inside if id(s) in helping]):
+        after = inside[position(inside, statement) + 1 :]
         others = [s for s in after if id(s) not in going]
         if not any(_heads(s) & effects(statement).writes for s in others):
             going.add(id(statement))

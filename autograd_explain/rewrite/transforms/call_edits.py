@@ -19,6 +19,7 @@ from ..engine.tree import Statement, Tree, position, statement_at, statements_in
 from .move_statement import lifted
 from .uncut import (
     Patch,
+    apply_all,
     apply_patches,
     called,
     code_of,
@@ -45,11 +46,11 @@ def expressions_replaced(
     program: Program, places: Iterable[Place | None], template: str
 ) -> Edits | None:
     """The same for several expressions; None where one of them has no such part."""
-    patches = [_filled_at(program, place, template) for place in places]
-    return apply_patches(p for found in patches for p in found) if all(patches) else None
+    return apply_all(filled_at(program, place, template) for place in places)
 
 
-def _filled_at(program: Program, place: Place | None, template: str) -> list[Patch]:
+def filled_at(program: Program, place: Place | None, template: str) -> list[Patch]:
+    """The patches of one of them."""
     node = node_at(program, place)
     if node is None or place is None:
         return []
@@ -80,7 +81,7 @@ def keyword_set(program: Program, place: Place | None, name: str, value: str) ->
 def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
     """`torch.ones(2)` -> `torch.ones(2, requires_grad=True)`, `torch.from_numpy(a)` -> the same and
     `.requires_grad_()`; None for what is no such constructor."""
-    name = called_name(node_at(program, place) or ast.Pass())
+    name = called_name(node_at(program, place))
     if name in ("as_tensor", "from_numpy"):
         return call_behind(program, place, "requires_grad_")
     return keyword_set(program, place, "requires_grad", "True") if name in _TAKE_FLAG else None

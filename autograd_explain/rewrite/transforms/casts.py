@@ -23,7 +23,7 @@ from ..engine.cst_tools import (
     whole_value,
     without,
 )
-from ..engine.draft import Draft, every, only
+from ..engine.draft import Draft, Drafts, only
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Tree, tree_at
 from .training_step import is_parameter
@@ -60,10 +60,10 @@ def leaf_moved(program: Program, place: Place | None, result: Place | None) -> E
     value = other.node(result)
     if call is None or value is None or _plain(call) is call:
         return None
-    drafts = {id(t): Draft(t) for t in (tree, other)}
-    drafts[id(tree)].replace(call, _plain(call))
-    drafts[id(other)].change(value, partial(_like, call))
-    return every(drafts.values())
+    drafts = Drafts()
+    drafts[tree].replace(call, _plain(call))
+    drafts[other].change(value, partial(_like, call))
+    return drafts.edits()
 
 
 def flag_removed(program: Program, place: Place | None) -> Edits | None:

@@ -7,15 +7,10 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
-from ..analysis.inplace_writes import (
-    base_of,
-    inplace_calls,
-    is_view,
-    without_data,
-    written_places,
-)
+from ..analysis.inplace_writes import base_of, is_view, without_data, written_in
 from ..analysis.written_target import written_parts
 from ..engine.cst_tools import (
+    calls_in,
     dotted,
     find,
     head,
@@ -26,8 +21,7 @@ from ..engine.cst_tools import (
     parse,
     repeatable,
     same,
-    targets,
-    unpacked,
+    single_targets,
     walk,
     whole_value,
 )
@@ -59,14 +53,8 @@ def functional_write(program: Program, place: Place, target: str | None = None) 
 
 def _writes_part(program: Program, place: Place) -> bool:
     """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
-    tree = tree_at(program, place)
-    imports = imports_at(program, place)
-    for statement in tree.candidates(place):
-        places = [*written_places(statement)]
-        places += [c.target for c in inplace_calls(tree, imports, statement)]
-        if any(is_view(p) for p in places):
-            return True
-    return False
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    return any(is_view(p) for s in tree.candidates(place) for p in written_in(tree, imports, s))
 
 
 def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:
@@ -138,7 +126,7 @@ def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
     tree, statement = statement_at(program, place)
     if statement is None:
         return None
-    leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]
+    leaves = single_targets(statement)
     chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
     if len(chosen) != 1 or not repeatable(chosen[0]):
         return None
@@ -153,12 +141,8 @@ def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
 def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
     """One call of what writes its first argument gets a copy: `act(x)` -> `act(x.clone())`."""
     tree = tree_at(program, place)
-    calls = [
-        node
-        for statement in tree.candidates(place)
-        for node in head(statement)
-        if isinstance(node, cst.Call) and same(tree, node.func, callee)
-    ]
+    found = (call for statement in tree.candidates(place) for call in calls_in(statement))
+    calls = [call for call in found if same(tree, call.func, callee)]
     if len(calls) != 1 or not calls[0].args or calls[0].args[0].star or calls[0].args[0].keyword:
         return None
     given = calls[0].args[0].value

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 
-from ...model import Edits, Place, Span
+from ...model import Edits, Place
 from ...program import Program, Source, is_text
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from .uncut import Patch, apply_patches, code_of, node_at, replacement
+from .uncut import Patch, apply_patches, code_of, lines_before, node_at, replacement
 
 
 def deep_copied(program: Program, place: Place | None) -> Edits | None:
@@ -30,11 +30,10 @@ def argument_copied(program: Program, place: Place | None, name: str) -> Edits |
         return None
     function, patches = _function(program, place, "copy")
     first = next((s for s in body.body if not is_text(s)), None)
-    span = None if first is None else source.span(first)
-    if span is None or not function:
+    if first is None or not function:
         return None
-    line = f"{name} = {function}({name})\n{' ' * span.column}"
-    return apply_patches([*patches, Patch(source, span.start, line)])
+    copied = lines_before(source, first, f"{name} = {function}({name})")
+    return apply_patches([*patches, copied])
 
 
 def _function(program: Program, place: Place, name: str) -> tuple[str, list[Patch]]:
@@ -50,11 +49,10 @@ def _imported(program: Program, source: Source) -> list[Patch]:
     statements = source.tree.body
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
-    span = source.span((plain or statements)[0]) if statements else None
-    if span is None or span.column or _is_known(program, "copy"):
+    first = next(iter(plain or statements), None)
+    if first is None or first.col_offset or _is_known(program, "copy"):
         return []
-    start = Span(span.line, 0, span.line, 0)
-    return [Patch(source, start, "import copy\n")]
+    return [lines_before(source, first, "import copy")]
 
 
 def _is_known(program: Program, name: str) -> bool:

@@ -15,8 +15,10 @@ from ...program import Program, called_name, own_nodes
 from ..analysis.effects import fresh, iterated
 from ..engine.cst_tools import (
     called_on,
+    calls_in,
     clauses,
     dotted,
+    expression,
     head,
     keyword,
     make,
@@ -28,7 +30,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at
-from .uncut import apply_patches, keyword_added, node_at
+from .uncut import apply_all, apply_patches, keyword_added, node_at
 
 _RESETS = ("zero_", "detach_", "requires_grad_")
 
@@ -81,15 +83,12 @@ def _call(function: str, start: cst.Expr, of: cst.BaseExpression) -> cst.Call:
     """The call that gives what the backward would leave in `.grad`."""
     backward = start.value
     assert isinstance(backward, cst.Call) and isinstance(backward.func, cst.Attribute)
-    weights = [a for a in backward.args if a.keyword is None][:1]
-    weights = weights or [a for a in (keyword(backward, "gradient"),) if a is not None]
-    given = [backward.func.value, of, *(a.value for a in weights)]
-    graph = cst.Arg(
-        cst.Name("True"),
-        cst.Name("create_graph"),
-        cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-    )
-    return cst.Call(cst.parse_expression(function), [*map(cst.Arg, given), graph])
+    weights = next((a for a in backward.args if a.keyword is None), keyword(backward, "gradient"))
+    given = {"y": backward.func.value, "x": of}
+    given |= {} if weights is None else {"w": weights.value}
+    arguments = ", ".join(f"{{{name}}}" for name in given)
+    call = expression(f"{function}({arguments}, create_graph=True)", **given)
+    return cst.ensure_type(call, cst.Call)
 
 
 def _of_each(
@@ -174,7 +173,7 @@ def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits
         call = node_at(program, place)
         if any(k.arg == "retain_graph" for k in getattr(call, "keywords", ())):
             found.append(keyword_added(program, place, "retain_graph", "True"))
-    return apply_patches(p for patches in found for p in patches) if all(found) else None
+    return apply_all(found)
 
 
 def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
@@ -197,9 +196,7 @@ def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
 def keep_graph(program: Program, place: Place | None) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
     tree, found = statement_at(program, place)
-    if found is None:
-        return None
-    calls = [n for n in head(found) if isinstance(n, cst.Call) and called_on(n, "backward", "grad")]
+    calls = [call for call in calls_in(found) if called_on(call, "backward", "grad")]
     if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
         return None
     return apply_patches(keyword_added(program, tree.place(calls[0]), "retain_graph", "True"))

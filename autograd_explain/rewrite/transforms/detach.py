@@ -16,11 +16,11 @@ from ..engine.cst_tools import (
     method_name,
     repeatable,
     same,
+    single_targets,
     targets,
-    unpacked,
     walk,
 )
-from ..engine.draft import Draft, every, only
+from ..engine.draft import Draft, Drafts, only
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .call_edits import line_behind
 
@@ -64,15 +64,15 @@ def detached_at(program: Program, *places: Place | None) -> Edits | None:
 
     None where one of them is not found or has no graph any more.
     """
-    drafts: dict[int, Draft] = {}
+    drafts = Drafts()
     for place in places:
         tree = tree_at(program, place)
         found = tree.at(place)
         ended = _ended(found[0], False) if found else None
         if ended is None or ended is found[0]:
             return None
-        drafts.setdefault(id(tree), Draft(tree)).replace(found[0], ended)
-    return every(drafts.values())
+        drafts[tree].replace(found[0], ended)
+    return drafts.edits()
 
 
 def detached_where_kept(program: Program, place: Place, name: str) -> Edits | None:
@@ -107,7 +107,7 @@ def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft
     value = _value_for(tree, statement, expr)
     if value is not None:
         return draft.replace(value, _ended(value, state))
-    leaves = [leaf for t in targets(statement) for leaf in unpacked(t) if same(tree, leaf, expr)]
+    leaves = [leaf for leaf in single_targets(statement) if same(tree, leaf, expr)]
     if len(leaves) != 1 or not repeatable(leaves[0]):
         return None
     target = local = leaves[0]
@@ -195,7 +195,7 @@ def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     end = tree.span(start)
     for node in tree.statements if loops else ():
         later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
-        leaves = (leaf for t in targets(node) for leaf in unpacked(t)) if later else ()
+        leaves = single_targets(node) if later else ()
         if any(same(tree, leaf, expr) for leaf in leaves):
             return tree.place(node)
     return None

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...model import Edits, Place, Span
-from ...program import Program, Source, called_name
+from ...model import Edits, Place
+from ...program import Located, Program, Source, called_name
 from ..analysis.inplace_writes import words
-from .uncut import Patch, apply_patches, node_at
+from .uncut import Patch, apply_patches, lines_before, lines_behind, node_at
 
 if TYPE_CHECKING:
     from ...inspect.facts.embedded_ids import EmbeddedIds
@@ -45,7 +45,7 @@ def gradient_of_vectors(
             *_without_flag(source, source.statement_at(_line(source, flag)), made),
             *_handed_in(source, statement, node, ids, kept if not layer else []),
             # Of two at one place the later one goes first.
-            *([] if flag is not None or not made else [_before(source, statement, *made)]),
+            *([] if flag is not None or not made else [lines_before(source, statement, *made)]),
             *_read(source, source.function_at(call) or source.tree, name, vectors),
         ]
     except _CannotBe:
@@ -68,28 +68,6 @@ def _result(statement: ast.stmt, call: ast.Call) -> str:
     return target.id if whole and isinstance(target, ast.Name) else ""
 
 
-def _span(source: Source, node: ast.AST) -> Span:
-    span = source.span(node)
-    if span is None:
-        raise _CannotBe
-    return span
-
-
-def _end(source: Source, node: ast.AST) -> Span:
-    whole = _span(source, node)
-    return whole.since(whole)
-
-
-def _before(source: Source, statement: ast.stmt, *lines: str) -> Patch:
-    start = _span(source, statement).start
-    return Patch(source, start, "".join(f"{line}\n{' ' * statement.col_offset}" for line in lines))
-
-
-def _behind(source: Source, statement: ast.stmt, *lines: str) -> Patch:
-    text = "".join(f"\n{' ' * statement.col_offset}{line}" for line in lines)
-    return Patch(source, _end(source, statement), text)
-
-
 def _without_flag(source: Source, statement: ast.stmt | None, made: list[str]) -> Iterator[Patch]:
     """What asks for the gradient gives way to what makes the vectors."""
     if statement is None:
@@ -101,16 +79,15 @@ def _without_flag(source: Source, statement: ast.stmt | None, made: list[str]) -
     by_name = [k for k in call.keywords if k.arg == "requires_grad"] if call is not None else []
     if (isinstance(statement, ast.Expr) and flagged) or _sets_flag(statement):
         lines = f"\n{' ' * statement.col_offset}".join(made)
-        yield Patch(source, _span(source, statement), lines or "pass")
+        yield Patch(source, source.span(statement), lines or "pass")
     elif isinstance(statement, ast.Assign) and call is not None and method is not None and flagged:
-        inner = source.segment(method.value) or ast.unparse(method.value)
-        yield Patch(source, _span(source, call), inner)
-        yield from [_behind(source, statement, *made)] if made else ()
+        yield Patch(source, source.span(call), source.segment(method.value))
+        yield from [lines_behind(source, statement, *made)] if made else ()
     elif isinstance(statement, ast.Assign) and call is not None and by_name:
-        given = (n for n in (call.func, *call.args, *call.keywords) if n is not by_name[0])
-        function, *others = (source.segment(n) or ast.unparse(n) for n in given)
-        yield Patch(source, _span(source, call), f"{function}({', '.join(others)})")
-        yield from [_behind(source, statement, *made)] if made else ()
+        given: list[Located] = [*call.args, *(k for k in call.keywords if k is not by_name[0])]
+        arguments = ", ".join(map(source.segment, given))
+        yield Patch(source, source.span(call), f"{source.segment(call.func)}({arguments})")
+        yield from [lines_behind(source, statement, *made)] if made else ()
     else:
         raise _CannotBe
 
@@ -125,29 +102,30 @@ def _handed_in(
     source: Source, statement: ast.stmt, call: ast.Call, ids: EmbeddedIds, kept: list[str]
 ) -> Iterator[Patch]:
     if not ids.layer:
-        yield from [] if ids.trained else [Patch(source, _end(source, call), _LEAF)]
-        yield from [_behind(source, statement, *kept)] if kept else []
+        yield from [] if ids.trained else [Patch(source, source.span(call).end, _LEAF)]
+        yield from [lines_behind(source, statement, *kept)] if kept else []
     elif ids.takes_vectors:
         yield _argument(source, call, ids.name, ids.key)
     elif not isinstance(statement, (ast.Assign, ast.Expr)):
         raise _CannotBe
     else:
         hook = f"lambda module, args, output: {_VECTORS}"
-        yield _before(source, statement, f"handle = {ids.layer}.register_forward_hook({hook})")
-        yield _behind(source, statement, "handle.remove()")
+        registered = f"handle = {ids.layer}.register_forward_hook({hook})"
+        yield lines_before(source, statement, registered)
+        yield lines_behind(source, statement, "handle.remove()")
 
 
 def _argument(source: Source, call: ast.Call, name: str, key: str) -> Patch:
     new = f"inputs_embeds={_VECTORS}"
     for given in call.keywords:
         if given.arg is not None and ast.unparse(given.value) == name:
-            return Patch(source, _span(source, given), new)
+            return Patch(source, source.span(given), new)
         if given.arg is None and key:
             held = ast.unparse(given.value)
             rest = f"{{k: v for k, v in {held}.items() if k != {key!r}}}"
-            return Patch(source, _span(source, given.value), f"{rest}, {new}")
+            return Patch(source, source.span(given.value), f"{rest}, {new}")
     if len(call.args) == 1 and ast.unparse(call.args[0]) == name:
-        return Patch(source, _span(source, call.args[0]), new)
+        return Patch(source, source.span(call.args[0]), new)
     raise _CannotBe
 
 
@@ -156,9 +134,9 @@ def _read(source: Source, scope: ast.AST, name: str, vectors: str) -> Iterator[P
     for node in ast.walk(scope):
         if isinstance(node, ast.Attribute) and node.attr == "grad":
             if isinstance(node.value, ast.Name) and node.value.id == name:
-                yield Patch(source, _span(source, node.value), vectors)
+                yield Patch(source, source.span(node.value), vectors)
         if isinstance(node, ast.Call) and called_name(node) == "grad":
             inputs = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "inputs")]
             for inner in (n for given in inputs for n in ast.walk(given)):
                 if isinstance(inner, ast.Name) and inner.id == name:
-                    yield Patch(source, _span(source, inner), vectors)
+                    yield Patch(source, source.span(inner), vectors)

@@ -10,7 +10,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..engine.cst_tools import expression, head, is_number, targets
-from ..engine.draft import Draft, every
+from ..engine.draft import Draft, Drafts
 from ..engine.tree import Tree, statement_at, tree_of
 
 #: What torch's attention calls a mask that is True where nothing is to be looked at.
@@ -25,12 +25,11 @@ def finite_fill(program: Program, place: Place) -> Edits | None:
     scope = None if own is None else tree.scope_of(own)
     here = [node for node in _infinities(tree) if tree.scope_of(node) is scope]
     sources = () if here or own is None else index_of(program).namespace(tree.source)
-    trees = [tree] if here else [tree_of(program, source) for source in sources]
-    drafts = [Draft(other) for other in trees]
-    for draft in drafts:
-        for node in here or _infinities(draft.tree):
-            draft.replace(node, cst.parse_expression("-1e9"))
-    return every(draft for draft in drafts if draft.changed)
+    drafts = Drafts()
+    for other in [tree] if here else [tree_of(program, source) for source in sources]:
+        for node in here or _infinities(other):
+            drafts[other].replace(node, cst.parse_expression("-1e9"))
+    return drafts.edits()
 
 
 def _infinities(tree: Tree) -> Iterator[cst.BaseExpression]:

@@ -279,8 +279,7 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
     None for any other condition: there somebody decides on the mode who knows what it is for.
     """
     tree, outer = statement_at(program, block)
-    around = () if outer is None else tree.ancestors(outer)
-    function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    function = tree.around(outer, cst.FunctionDef)
     own = [f"{name}.training" for name in positional_parameters(function)[:1]] if function else []
     if not isinstance(outer, cst.With) or not own:
         return None
@@ -320,12 +319,9 @@ def decorated_generator(program: Program, block: Place) -> Edits | None:
     imports = imports_at(program, block)
     if not isinstance(outer, cst.With) or len(outer.items) != 1:
         return None
-    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
+    function = tree.around(outer, cst.FunctionDef)
     guard = outer.items[0].item
-    known = isinstance(guard, cst.Call) and imports.full(dotted(guard.func)) in (
-        "torch.no_grad",
-        "torch.inference_mode",
-    )
+    known = isinstance(guard, cst.Call) and imports.full(dotted(guard.func)) in _OFF[:2]
     if function is None or not known:
         return None
     draft = Draft(tree).opened(outer)

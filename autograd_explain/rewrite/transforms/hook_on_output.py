@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ...model import Edits, Place
+from ...model import Edits
 from ...program import Program
 from ..engine.edits import then
 from .call_edits import expression_replaced, line_before
 
+if TYPE_CHECKING:
+    from ...inspect.facts.user_hooks import ModuleHook
 
-def hook_on_output(program: Program, place: Place, module: str, hook: str) -> Edits | None:
-    """`net.body.register_full_backward_hook(keep)` at a place, with these two expressions, becomes
-    a forward hook that registers `keep` on the output, for one that only looks at its gradient."""
+
+def hook_on_output(program: Program, found: ModuleHook | None) -> Edits | None:
+    """`net.body.register_full_backward_hook(keep)` becomes a forward hook that registers `keep` on
+    the output, for one that only looks at its gradient."""
+    if found is None or not found.looks:
+        return None
     function = (
-        f"def hook_output(module, args, output, hook={hook}):\n"
+        f"def hook_output(module, args, output, hook={found.hook}):\n"
         "    if output.requires_grad:\n"
         "        output.register_hook(lambda grad: hook(module, None, (grad,)))\n"
     )
-    defined = line_before(program, place, function)
-    registered = f"{module}.register_forward_hook(hook_output)"
-    return then(program, defined, partial(expression_replaced, template=registered), place)
+    defined = line_before(program, found.place, function)
+    registered = f"{found.module}.register_forward_hook(hook_output)"
+    return then(program, defined, partial(expression_replaced, template=registered), found.place)

@@ -4,6 +4,7 @@ in its list."""
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 import libcst as cst
 from libcst import matchers as m
@@ -19,7 +20,7 @@ from ..analysis.effects import (
     reads_any,
     used_names,
 )
-from ..analysis.inplace_writes import base_of, inplace_calls, written_places
+from ..analysis.inplace_writes import base_of, inplace_calls, written_in
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
     called_on,
@@ -62,8 +63,7 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
 
 def _written(program: Program, tree: Tree, statement: Statement) -> str | None:
     """The name that a statement writes in place, or an element of which."""
-    calls = inplace_calls(tree, Imports.of(program, tree.source), statement)
-    places = (*written_places(statement), *(call.target for call in calls))
+    places = written_in(tree, Imports.of(program, tree.source), statement)
     return next((dotted(base_of(place)) for place in places), None)
 
 
@@ -79,18 +79,17 @@ def index_at_write(
     if other is None or write is None:
         return None
     inside = list(ast.walk(other.function_at(write) or other.tree))
-    reads: list[ast.AST] = [n for n in inside if _reads(n, name)]
+    reads = [n for n in inside if _reads(n, name)]
     written = [n.target for n in inside if isinstance(n, ast.AugAssign)]
     reads += [t for t in written if ast.unparse(t) == name]
-    spans = [other.span(n) for n in reads]
     if maker.span is None or not reads or not base:
         return None
     patches = [Patch(source, maker.span, _key(source, node.slice))]
-    patches += [Patch(other, s, f"{base}[{name}]") for s in spans if s is not None]
+    patches += [Patch(other, other.span(n), f"{base}[{name}]") for n in reads]
     return apply_patches(patches)
 
 
-def _reads(node: ast.AST, name: str) -> bool:
+def _reads(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
     """`slot` or `self.slots[name]` as a value."""
     path = isinstance(node, (ast.Name, ast.Subscript)) and ast.unparse(node) == name
     return path and isinstance(getattr(node, "ctx", None), ast.Load)
@@ -101,15 +100,11 @@ def _key(source: Source, index: ast.expr) -> str:
     if isinstance(index, ast.Tuple):
         return "(" + ", ".join(_key(source, e) for e in index.elts) + ")"
     if not isinstance(index, ast.Slice):
-        return _text(source, index)
-    bounds = [b and _text(source, b) for b in (index.lower, index.upper, index.step)]
+        return source.segment(index)
+    bounds = [b and source.segment(b) for b in (index.lower, index.upper, index.step)]
     if bounds[2]:
         return f"slice({bounds[0]}, {bounds[1]}, {bounds[2]})"
     return f"slice({bounds[1]})" if bounds[0] is None else f"slice({bounds[0]}, {bounds[1]})"
-
-
-def _text(source: Source, node: ast.AST) -> str:
-    return source.segment(node) or ast.unparse(node)
 
 
 def list_of_views(program: Program, place: Place) -> list[Patch]:

@@ -16,14 +16,7 @@ from ...program_index import index_of
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import (
-    dotted,
-    head,
-    same,
-    targets,
-    walk,
-    without,
-)
+from ..engine.cst_tools import calls_in, dotted, head, same, targets, walk, without
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
@@ -114,13 +107,11 @@ def _of_the_callee(program: Program, tree: Tree, place: Place, module: str | Non
     """The in-place constructors behind the one called module that has any."""
     by_callee: dict[str, list[_Flag]] = {}
     for statement in tree.candidates(place):
-        for node in head(statement):
-            if not isinstance(node, cst.Call):
+        for call in calls_in(statement):
+            name = dotted(_without_index(call.func))
+            if name is None or (module is not None and not same(tree, call.func, module)):
                 continue
-            name = dotted(_without_index(node.func))
-            if name is None or (module is not None and not same(tree, node.func, module)):
-                continue
-            values = _assigned_values(program, tree, node, name)
+            values = _assigned_values(program, tree, call, name)
             flags = [f for where, v in values for f in _in_expression(program, where, v, _DEPTH)]
             if flags:
                 by_callee[name] = flags

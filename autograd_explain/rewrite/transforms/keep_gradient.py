@@ -11,9 +11,8 @@ from ...model import Edits, Finding, Place, Relation, What
 from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
-from ..analysis.inplace_writes import without_data
+from ..analysis.inplace_writes import without_ends
 from ..engine.cst_tools import (
-    bare,
     block,
     dotted,
     expression,
@@ -27,7 +26,7 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.draft import Draft, every
+from ..engine.draft import Draft, Drafts
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .casts import leaf_moved
@@ -168,14 +167,12 @@ def _after_all(
     program: Program, places: list[Place | None], names: set[str], over: frozenset[str]
 ) -> Edits | None:
     """The calls after each of the statements; None where one of them has no place for them."""
-    drafts: dict[tuple[int | None, str | None], Draft] = {}
+    drafts = Drafts()
     for place in places:
-        if place is None:
+        draft = drafts[tree_at(program, place)]
+        if place is None or not _after(program, draft, place, names, over):
             return None
-        draft = drafts.setdefault((place.cell, place.file), Draft(tree_at(program, place)))
-        if not _after(program, draft, place, names, over):
-            return None
-    return every(drafts.values())
+    return drafts.edits()
 
 
 def _after(
@@ -293,11 +290,9 @@ def updates_in_place(
     `updates` tells of each place whether the gradient is to be reset behind the write.  None where
     `augmented` statements are asked for and one of them has to be `copy_`.
     """
-    drafts: dict[tuple[int | None, str | None], Draft] = {}
-    seen: list[Statement] = []
+    drafts, seen = Drafts(), list[Statement]()
     for place, reset in updates.items():
-        draft = drafts.setdefault((place.cell, place.file), Draft(tree_at(program, place)))
-        tree, imports = draft.tree, imports_at(program, place)
+        tree, imports = tree_at(program, place), imports_at(program, place)
         statement, guard = tree.statement(place), imports.local("torch.no_grad")
         if statement is None or guard is None:
             return None
@@ -309,8 +304,8 @@ def updates_in_place(
             return None
         if not any(is_off(imports, s) for s in tree.ancestors(statement)):
             lines = [with_guard(guard, cst.IndentedBlock([_line(s) for s in lines]))]
-        draft.instead(statement, lines)
-    return every(drafts.values())
+        drafts[tree].instead(statement, lines)
+    return drafts.edits()
 
 
 def _written(
@@ -343,7 +338,7 @@ def _apart(tree: Tree, pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]
 def _into(
     tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression, reset: bool
 ) -> list[cst.BaseCompoundStatement | cst.BaseSmallStatement]:
-    copy = make("{x}.copy_({v})", x=target, v=_attached(value))
+    copy = make("{x}.copy_({v})", x=target, v=without_ends(value))
     written = [_augmented(tree, target, value) or copy]
     return [*written, make("{x}.grad = None", x=target)] if reset else [*written]
 
@@ -352,12 +347,6 @@ def _line(statement: cst.BaseCompoundStatement | cst.BaseSmallStatement) -> cst.
     if isinstance(statement, cst.BaseSmallStatement):
         return cst.SimpleStatementLine([statement])
     return statement
-
-
-def _attached(value: cst.BaseExpression) -> cst.BaseExpression:
-    """`x` of `x.detach()` and `x.data`."""
-    inner = without_data(value)
-    return value if inner is value else _attached(bare(inner))
 
 
 def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
@@ -380,11 +369,11 @@ def _augmented(
     tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression
 ) -> cst.BaseSmallStatement | None:
     """`w -= g` for `w = w - g`."""
-    value = _attached(value)
+    value = without_ends(value)
     if not isinstance(value, cst.BinaryOperation) or not isinstance(target, _ASSIGNED):
         return None
     sign = tree.code(value.operator).strip()
-    if sign not in ("-", "+", "*") or not same(tree, _attached(value.left), tree.code(target)):
+    if sign not in ("-", "+", "*") or not same(tree, without_ends(value.left), tree.code(target)):
         return None
     return make(f"{{x}} {sign}= {{v}}", x=target, v=value.right)
 

@@ -11,7 +11,7 @@ import libcst as cst
 from ...arguments import bind, given_by
 from ...program import Program, called_name
 from ...program_index import index_of
-from ..analysis.effects import bound_in
+from ..analysis.effects import bound_in, is_argument, parameter_names
 from ..engine.cst_tools import (
     Renamed,
     clauses,
@@ -19,6 +19,7 @@ from ..engine.cst_tools import (
     expression,
     make,
     positional_parameters,
+    targets,
     unpacked,
     walk,
 )
@@ -35,8 +36,7 @@ def constructor_of(
     tree: Tree, inside: Statement | None
 ) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
     """The method around a statement, and its class."""
-    around = () if inside is None else tree.ancestors(inside)
-    method = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    method = tree.around(inside, cst.FunctionDef)
     owner = None if method is None else tree.scope_of(method)
     return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
 
@@ -97,7 +97,7 @@ def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept | No
 def _own_names(node: cst.CSTNode) -> set[str]:
     """What a comprehension or a lambda binds."""
     if isinstance(node, cst.Lambda):
-        return {n.name.value for n in walk(node.params) if isinstance(n, cst.Param)}
+        return parameter_names(node)
     if not isinstance(node, cst.BaseComp):
         return set()
     leaves = (leaf for c in clauses(node) for leaf in unpacked(c.target))
@@ -121,23 +121,14 @@ def _stored_as(where: Constructor, local: str, run: Sequence[Statement]) -> str 
 
 
 def _bound_once(where: Constructor, local: str) -> bool:
-    parameters = {n.name.value for n in walk(where.method.params) if isinstance(n, cst.Param)}
-    names = [
-        leaf
-        for s in walk(where.method.body) if isinstance(s, cst.Assign)
-        for t in s.targets for leaf in unpacked(t.target)
-        if isinstance(leaf, cst.Name) and leaf.value == local
-    ]  # fmt: skip
-    return local not in parameters and len(names) == 1
+    assigned = (n for n in walk(where.method.body) if isinstance(n, cst.Assign))
+    names = [dotted(leaf) for s in assigned for t in targets(s) for leaf in unpacked(t)]
+    return not is_argument(where.method, local) and names.count(local) == 1
 
 
 def _is_stored_once(where: Constructor, name: str) -> bool:
-    stores = [
-        node for node in _nodes(where.program)
-        if isinstance(node, ast.Attribute) and node.attr == name
-        and not isinstance(node.ctx, ast.Load)
-    ]  # fmt: skip
-    return len(stores) == 1
+    named = (n for _, n in index_of(where.program).nodes(ast.Attribute) if n.attr == name)
+    return sum(not isinstance(n.ctx, ast.Load) for n in named) == 1
 
 
 def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
@@ -180,7 +171,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _may_be_module(program: Program, owner: cst.ClassDef) -> bool:
     """Whether a class comes from torch.nn.Module, directly or by a class of the program."""
-    classes = {n.name: n for n in _nodes(program) if isinstance(n, ast.ClassDef)}
+    classes = {n.name: n for _, n in index_of(program).nodes(ast.ClassDef)}
     pending, seen = [owner.name.value], set[str]()
     while pending:
         found = classes.get(pending.pop())
@@ -191,10 +182,6 @@ def _may_be_module(program: Program, owner: cst.ClassDef) -> bool:
             pending.append(name)
         seen |= set() if found is None else {found.name}
     return False
-
-
-def _nodes(program: Program) -> Iterator[ast.AST]:
-    return (node for _, node in index_of(program).nodes(ast.AST))
 
 
 def free_attribute(tree: Tree, local: str) -> str:

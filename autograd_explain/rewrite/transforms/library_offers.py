@@ -15,7 +15,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import dotted, expression, head
+from ..engine.cst_tools import calls_in, dotted, expression
 from ..engine.draft import Draft
 from ..engine.edits import merge
 from ..engine.imports import Imports
@@ -29,11 +29,10 @@ def recorded_instead(program: Program, place: Place) -> Iterator[Offer]:
     library that take the same, the one without what the other's name adds."""
     tree, statement = statement_at(program, place)
     imports = Imports.of(program, tree.source)
-    for call in [] if statement is None else head(statement):
-        full = imports.full(dotted(call.func)) if isinstance(call, cst.Call) else ""
-        if isinstance(call, cst.Call) and full:
-            for other in _plainer(full, call):
-                yield other, partial(_calls_other, program, tree, call, full, other)
+    for call in calls_in(statement):
+        full = imports.full(dotted(call.func))
+        for other in _plainer(full, call):
+            yield other, partial(_calls_other, program, tree, call, full, other)
 
 
 def _plainer(full: str, call: cst.Call) -> Iterator[str]:

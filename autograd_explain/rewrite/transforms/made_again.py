@@ -12,8 +12,8 @@ from ...model import Edits, Place
 from ...program import Program, own_nodes
 from ...program_index import Definition, index_of
 from ..analysis.effects import base_path, reads_any
-from ..engine.cst_tools import called_name, dotted, targets, unpacked
-from ..engine.draft import Draft, every
+from ..engine.cst_tools import called_name, dotted, single_targets, targets, unpacked
+from ..engine.draft import Drafts
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, tree_of
 
@@ -31,10 +31,11 @@ def made_again(
     made = [] if own is None else holders(program, tree, own, optimizer)
     if own is None or not made or tree.block_of(own) is None:
         return None
-    drafts = {tree.source: Draft(tree).after(own, [s for _, s in made])}
+    drafts = Drafts()
+    drafts[tree].after(own, [s for _, s in made])
     for other, statement in made if moved and not _read_before(program, tree, own, made) else ():
-        drafts.setdefault(other.source, Draft(other)).remove(statement)
-    return every(drafts.values())
+        drafts[other].remove(statement)
+    return drafts.edits()
 
 
 def holders(
@@ -133,7 +134,7 @@ def _changed(own: Statement) -> set[str]:
     """The objects that a statement replaces, or may: `net` of `net.head = …`, of `f(net[0])` and
     of `net.widen()`."""
     value = getattr(own, "value", None)
-    nodes = [leaf for t in targets(own) for leaf in unpacked(t)]
+    nodes = single_targets(own)
     if isinstance(value, cst.Call) and isinstance(own, (cst.Assign, cst.Expr)):
         nodes += [arg.value for arg in value.args]
         nodes += [value.func] if isinstance(value.func, cst.Attribute) else []

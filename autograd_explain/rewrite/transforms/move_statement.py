@@ -12,7 +12,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import Effects, effects
-from ..engine.draft import Draft, every
+from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 
 
@@ -121,9 +121,9 @@ def _move_across(
     between = statements_across(program, (tree, run), (other, level), after)
     if between is None or (checked and not independent(run, between)):
         return None
-    leaving, arriving = Draft(tree), Draft(other)
-    leaving.move(run, level, after, arriving)
-    return every((leaving, arriving))
+    drafts = Drafts()
+    drafts[tree].move(run, level, after, drafts[other])
+    return drafts.edits()
 
 
 def statements_across(

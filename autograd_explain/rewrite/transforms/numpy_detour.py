@@ -182,9 +182,9 @@ def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     if torch is None or owner is None or not kind or call.keywords:
         return None
     given, inverse = call.args[0], called_name(call) == "inverse_transform"
-    code = detour.source.segment(without_ending(given)) or ""
+    code = detour.source.segment(without_ending(given))
     like = f".to({code})" if isinstance(without_ending(given), ast.Name) else ".float()"
-    scaler = detour.source.segment(owner) or ast.unparse(owner)
+    scaler = detour.source.segment(owner)
     before, after = (
         _SCALERS[kind][inverse]
         .format(
@@ -241,7 +241,7 @@ def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
             sides = [s for s in (node.left, node.right) if not detour.computes(s)]
             names = [s for s in sides if isinstance(s, (ast.Name, ast.Attribute))]
             spans = [source.span(n) for n in names if not _is_operand(detour, n)]
-            if any(s is None or s.start not in changed for s in spans):
+            if any(s.start not in changed for s in spans):
                 return True
     return False
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...model import Edits
 from ..analysis.effects import fresh
-from ..analysis.inplace_writes import without_data
+from ..analysis.inplace_writes import without_ends
 from ..engine.cst_tools import (
     bare,
     called_name,
@@ -73,22 +73,15 @@ def passed_straight_through(
     own, picks = tree.statement_of(step), called_name(step) in _PICKS and whole is step
     if own is None or picks or isinstance(tree.parents[whole], cst.Expr):
         return None
-    draft, value, now = Draft(tree), _without_end(operand), whole
+    draft, value, now = Draft(tree), without_ends(operand), whole
     if not repeatable(value):
         value = cst.Name(fresh(tree, own, _WISH))
-        draft.before(own, [make("{x} = {y}", x=value, y=bare(_without_end(operand)))])
+        draft.before(own, [make("{x} = {y}", x=value, y=bare(without_ends(operand)))])
         if tree.inside(step, whole):
             now = whole.deep_replace(operand, value)
         else:
             draft.replace(operand, value)
     return draft.replace(whole, expression("{x} + ({f} - {x}).detach()", x=value, f=now)).edits()
-
-
-def _without_end(node: cst.BaseExpression) -> cst.BaseExpression:
-    """`p` of `p.detach()` and of `p.data`."""
-    while (inner := without_data(node)) is not node:
-        node = inner
-    return node
 
 
 def _whole(tree: Tree, step: cst.BaseExpression) -> cst.BaseExpression:

@@ -21,11 +21,12 @@ from ..engine.cst_tools import (
     dotted,
     method,
     method_name,
+    single_targets,
     targets,
     unpacked,
     walk,
 )
-from ..engine.draft import Draft, every
+from ..engine.draft import Draft, Drafts
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 from .grad_mode import LEARNS
@@ -219,12 +220,12 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
         readers = list(_readers(program, tree, written))
     if not all(_may_be_repeated(other, function, known) for other, function, _ in readers):
         return None
-    drafts = {id(other): Draft(other) for other, *_ in readers}
+    drafts = Drafts()
     for other, function, end in readers:
         # From the assignment on the name is the function's own.
         first = _first_reader(other, function.body, end, written)
-        drafts[id(other)].before(first, [statement for _, statement in known])
-    return every(drafts.values()) if drafts else None
+        drafts[other].before(first, [statement for _, statement in known])
+    return drafts.edits()
 
 
 def _readers(
@@ -273,17 +274,15 @@ def compute_all_in_loop(
         moves.insert(0, (*origin, needed))
     if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
         return None
-    drafts = {id(tree): Draft(tree)}
-    pieces: list[Statement | BlockItem] = []
+    drafts, pieces = Drafts({tree: Draft(tree)}), list[Statement | BlockItem]()
     for home, statement, needed in moves:
-        leaving = drafts.setdefault(id(home), Draft(home))
-        pieces.append(statement if needed else leaving.piece(statement))
+        pieces.append(statement if needed else drafts[home].piece(statement))
         if not needed:
-            leaving.remove(statement)
+            drafts[home].remove(statement)
     made = {name for _, statement, _ in moves for name in effects(statement).writes}
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
-    drafts[id(tree)].before(first, pieces)
-    return every(d for d in drafts.values() if d.changed)
+    drafts[tree].before(first, pieces)
+    return drafts.edits()
 
 
 def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[str]) -> Statement:
@@ -404,7 +403,7 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
             learns = called_on(statement, "backward") or _is_update(statement)
             found |= set() if learns else effects(statement).writes
         else:
-            leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
+            leaves = single_targets(statement)
             found |= {path for leaf in leaves if (path := dotted(leaf))}
     return found
 

@@ -8,15 +8,11 @@ from dataclasses import replace
 
 from ...arguments import bound_arguments
 from ...forward_flow import flows_out
-from ...model import Edits, Place, Span
+from ...model import Edits, Place
 from ...program import Program, Source, called_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from .numpy_detour import (
-    departures,
-    handed_to,
-    in_torch,
-)
+from .numpy_detour import departures, handed_to, in_torch
 from .root_flag import flag_of_root, without_lines
 from .training_step import remove_statement
 from .uncut import (
@@ -145,7 +141,7 @@ def _patches(program: Program, place: Place, known: bool) -> Iterator[Patch]:
     where = replace(place, span=source.span(whole))
     copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
     if isinstance(whole, ast.Call) and copies and whole.args:
-        yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
+        yield from tensors_instead_of_copy(program, where, isinstance(whole.args[0], _MANY))
         return
     torch = imports_at(program, place).local("torch")
     again = _made_again(program, source, whole) if back is None and torch is not None else None
@@ -156,7 +152,7 @@ def _patches(program: Program, place: Place, known: bool) -> Iterator[Patch]:
     elif back is None:
         if known or not _comes_back(program, source, whole):
             yield from without_cut(program, where)
-    elif torch is not None and _many(back.args[0]):
+    elif torch is not None and isinstance(back.args[0], _MANY):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
         yield from _unwrapped(source, back)
@@ -173,9 +169,8 @@ def _patches(program: Program, place: Place, known: bool) -> Iterator[Patch]:
 def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
     """The call, and those around it that only make a tensor of its result once more, innermost
     first: `Variable(torch.tensor(x))`."""
-    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
     found = [call]
-    while (outer := _rebuilding(parents.get(found[-1]), found[-1])) is not None:
+    while (outer := _rebuilding(source.parents.get(found[-1]), found[-1])) is not None:
         found.append(outer)
     return found
 
@@ -183,16 +178,15 @@ def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
 def _unwrapped(source: Source, call: ast.Call) -> Iterator[Patch]:
     """What stands around a call for such wrappers taken out."""
     inner, outer = source.span(call), source.span(_wrappers(source, call)[-1])
-    if inner is not None and outer is not None and inner != outer:
-        yield Patch(source, Span(outer.line, outer.column, inner.line, inner.column), "")
-        end = Span(inner.end_line, inner.end_column, outer.end_line, outer.end_column)
-        yield Patch(source, end, "")
+    if inner != outer:
+        yield Patch(source, outer.until(inner), "")
+        yield Patch(source, outer.since(inner), "")
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
     """The longest run of calls that only leave the graph (`h.detach().numpy()`), and the call
     around it (or around its list) that makes a tensor again."""
-    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
+    parents = source.parents
     while True:
         parent = parents.get(node)
         if isinstance(parent, ast.Attribute) and parent.attr in _LEAVES:
@@ -270,14 +264,9 @@ def _read(call: ast.Call) -> set[str]:
 _MANY = (ast.List, ast.ListComp, ast.Tuple)
 
 
-def _many(node: ast.expr) -> bool:
-    return isinstance(node, _MANY)
-
-
 def _dtype(source: Source, call: ast.Call) -> str:
     found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-    text = None if found is None else source.segment(found)
-    return f".to({text})" if text else ""
+    return "" if found is None else f".to({source.segment(found)})"
 
 
 def _outermost(patches: Iterable[Patch]) -> list[Patch]:
@@ -287,8 +276,5 @@ def _outermost(patches: Iterable[Patch]) -> list[Patch]:
 
 
 def _holds(outer: Patch, inner: Patch) -> bool:
-    if outer.source is not inner.source or outer.span == inner.span:
-        return False
-    a, b = outer.span, inner.span
-    starts = (a.line, a.column) <= (b.line, b.column)
-    return starts and (b.end_line, b.end_column) <= (a.end_line, a.end_column)
+    apart = outer.source is not inner.source or outer.span == inner.span
+    return not apart and outer.span.holds(inner.span)

@@ -61,7 +61,7 @@ def _is_flag(statement: ast.stmt, name: str) -> bool:
 def without_lines(source: Source, statement: ast.stmt) -> list[Patch]:
     """The statement's lines gone; [] where something else stands on them."""
     span = source.span(statement)
-    if span is None or span.end_line >= len(source.lines):
+    if span.end_line >= len(source.lines):
         return []
     before = source.lines[span.line - 1][: span.column]
     behind = source.lines[span.end_line - 1][span.end_column :].strip()

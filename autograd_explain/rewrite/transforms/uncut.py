@@ -7,7 +7,8 @@ patches of the text (everything around them stays to the letter).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -61,6 +62,12 @@ def apply_patches(patches: Iterable[Patch]) -> Edits | None:
     return tuple(e for e in edits if e is not None) if edits and all(edits) else None
 
 
+def apply_all(groups: Iterable[Sequence[Patch]]) -> Edits | None:
+    """The patches of several changes as edits; None where one of the changes has none."""
+    known = list(groups)
+    return apply_patches(p for group in known for p in group) if all(known) else None
+
+
 def _edit(patches: list[Patch]) -> Edit | None:
     source = patches[0].source
     lines = source.text.split("\n")
@@ -85,6 +92,25 @@ def _is_program(text: str) -> bool:
     return compiles(text) if masked is None else compiles(masked.text)
 
 
+def lines_before(source: Source, statement: ast.stmt, *lines: str) -> Patch:
+    """Lines put before a statement, as far to the right as it."""
+    indent = _indent(source, statement)
+    text = "".join(f"{line}\n{indent}" for line in lines)
+    return Patch(source, source.span(statement).start, text)
+
+
+def lines_behind(source: Source, statement: ast.stmt, *lines: str) -> Patch:
+    """Lines put behind a statement, as far to the right as it."""
+    text = "".join(f"\n{_indent(source, statement)}{line}" for line in lines)
+    return Patch(source, source.span(statement).end, text)
+
+
+def _indent(source: Source, statement: ast.stmt) -> str:
+    """As much blank as stands before a statement; where that is none, nothing compiles with it."""
+    start = source.span(statement)
+    return re.sub(r"\S", " ", source.lines[start.line - 1][: start.column])
+
+
 # -- expressions at places -------------------------------------------------------------------
 
 
@@ -99,7 +125,7 @@ def node_at(program: Program, place: Place | None) -> ast.expr | None:
     return None
 
 
-def code_of(program: Program, place: Place, node: ast.AST) -> str:
+def code_of(program: Program, place: Place | None, node: ast.AST) -> str:
     """A node's text as the user wrote it."""
     source = program.source_at(place)
     segment = None if source is None else source.segment(node)
@@ -234,8 +260,7 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     imports = imports_at(program, place)
     torch = imports.local("torch")
     module, _, name = imports.full(ast.unparse(node.func)).partition(".")
-    span = source.span(node.func)
-    if module not in ("numpy", "math") or torch is None or span is None:
+    if module not in ("numpy", "math") or torch is None:
         return []
     if name not in _SAME and name not in _OTHER:
         return []
@@ -245,7 +270,8 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     if name in _OF_TENSORS:
         numbers = (n for n in node.args if _is_number(_given(source, place, n)))
         inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
-    return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *inside]
+    function = Patch(source, source.span(node.func), called)
+    return [function, *_keywords_renamed(source, node), *inside]
 
 
 def _in_call(source: Source, node: ast.expr, function: str) -> list[Patch]:
@@ -264,24 +290,19 @@ def is_list(program: Program, node: ast.expr) -> bool:
     """Whether an expression is a list, or names one that the program makes."""
     if isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
         return True
-    key = ast.unparse(node)
-    for _, n in index_of(program).nodes(ast.AST):
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-            if n.func.attr in ("append", "extend") and ast.unparse(n.func.value) == key:
-                return True
-        if isinstance(n, ast.Assign) and isinstance(n.value, (ast.List, ast.ListComp)):
-            if any(ast.unparse(t) == key for t in n.targets):
-                return True
-    return False
+    key, index = ast.unparse(node), index_of(program)
+    grown = (call.func for _, call in index.calls("append", "extend"))
+    if any(isinstance(f, ast.Attribute) and ast.unparse(f.value) == key for f in grown):
+        return True
+    made = (n for _, n in index.nodes(ast.Assign) if isinstance(n.value, (ast.List, ast.ListComp)))
+    return any(ast.unparse(t) == key for n in made for t in n.targets)
 
 
 def surrounded(
-    source: Source, outer: ast.AST, inner: ast.AST, before: str = "", after: str = ""
+    source: Source, outer: ast.expr, inner: ast.expr, before: str = "", after: str = ""
 ) -> list[Patch]:
     """Other text around an expression in another, or around one: `x` of `f(x)`, `f(x)` of `x`."""
     whole, kept = source.span(outer), source.span(inner)
-    if whole is None or kept is None:
-        return []
     return [Patch(source, whole.until(kept), before), Patch(source, whole.since(kept), after)]
 
 
@@ -291,13 +312,13 @@ def unwrapped(source: Source, call: ast.Call) -> list[Patch]:
     return surrounded(source, call, call.args[0], *brackets)
 
 
-def keywords_renamed(source: Source, node: ast.Call, names: Mapping[str, str]) -> Iterator[Patch]:
-    """Other names for the keyword arguments of a call."""
+def _keywords_renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
+    """`axis=0` -> `dim=0`"""
     for given in node.keywords:
-        span = source.span(given)
-        if given.arg is not None and given.arg in names and span is not None:
-            name = Span(span.line, span.column, span.line, span.column + len(given.arg))
-            yield Patch(source, name, names[given.arg])
+        if given.arg is not None and given.arg in _KEYWORDS:
+            start = source.span(given).start
+            name = replace(start, end_column=start.column + len(given.arg))
+            yield Patch(source, name, _KEYWORDS[given.arg])
 
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:

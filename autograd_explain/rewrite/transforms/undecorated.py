@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ...model import Edits, Place
 from ...program import Program
-from .uncut import Patch, apply_patches, code_of, node_at
+from .uncut import Patch, apply_all, code_of, node_at
 
 
 class WrappedCall(Protocol):
@@ -28,8 +28,7 @@ class WrappedCall(Protocol):
 
 def wrapped_instead(program: Program, calls: Sequence[WrappedCall]) -> Edits | None:
     """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
-    groups = [_what_is_wrapped(program, call) for call in calls]
-    return apply_patches([p for g in groups for p in g]) if groups and all(groups) else None
+    return apply_all(_what_is_wrapped(program, call) for call in calls)
 
 
 def _what_is_wrapped(program: Program, call: WrappedCall) -> list[Patch]:
@@ -37,10 +36,11 @@ def _what_is_wrapped(program: Program, call: WrappedCall) -> list[Patch]:
     if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []
     owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)
-    owner, span = None if call.alone else owner, source.span(node.func)
-    if span is None or (owner is None and not call.alone):
+    owner = None if call.alone else owner
+    if owner is None and not call.alone:
         return []
     given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
     method = f".{call.method}" * bool(call.method) + ".__wrapped__" * call.levels
-    return [Patch(source, call.place.span.since(span), f"{method}({inner})")]
+    behind = call.place.span.since(source.span(node.func))
+    return [Patch(source, behind, f"{method}({inner})")]
