@@ -188,6 +188,26 @@ attribute(score, x)
         "return frozen(v.detach())",
         ["return frozen(v)"],
     ),
+    "the program has called the module with something else": (
+        """
+class Probe(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3).requires_grad_(False), nn.Linear(3, 1)
+    @torch.no_grad()
+    def embed(self, v):
+        return self.body(v)
+    def forward(self, v):
+        return self.head(self.embed(v)).sum(1)
+probe = Probe()
+probe(x).sum().backward()
+# %%
+attribute(probe, x)
+""",
+        "unused_in_graph",
+        "@torch.no_grad()",
+        [],
+    ),
     "a mean of arrays of the modules in a list": (
         """
 class Score(nn.Module):

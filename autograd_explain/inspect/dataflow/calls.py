@@ -130,9 +130,12 @@ def _function_node(
 
 
 def argument(slicer: Slicing, scope: Scope, name: str) -> ExprAt | None:
-    """The expression passed for a parameter by the call that entered the scope."""
+    """The expression passed for a parameter by the call that entered the scope; None where a
+    library made the call, which is known by what it handed over."""
     if not isinstance(scope.body, FUNCTIONS) or name not in parameters(scope.body):
         return None
+    if name in scope.given:
+        return None  # the user's other calls of the function handed over something else
     calls = [scope.call] if scope.call is not None else _calls_of(slicer, scope)
     for call in calls:
         if isinstance(call.node, ast.Call):
