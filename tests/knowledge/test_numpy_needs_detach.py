@@ -289,6 +289,41 @@ def test_of_two_tensors_none_is_blamed_where_the_array_is_made_further_inside(
     assert found is None or found.finding.cause == "unknown"
 
 
+KEEPS = """class Buffer:
+    def __init__(self):
+        self.rows = []
+    def add(self, done, value, score):
+        self.rows.append(value.clone().numpy())
+        self.rows.append(score.clone().numpy())
+    def finish(self, last, shown=None):
+        self.last = last.clone().cpu().numpy().ravel()
+        self.shown = shown.numpy() if hasattr(shown, "numpy") else shown
+"""
+COLLECT = """def collect(buffer):
+    for _ in range(2):
+        value, score = net(x), net(x + 1)
+        buffer.add(False, value, score)
+    @
+    buffer.finish(last, shown)
+collect(Buffer())"""
+
+
+@pytest.mark.parametrize(
+    ("made", "finished"),
+    [
+        ("last = shown = net.forward(x)", "buffer.finish(last.detach(), shown)"),
+        ("with torch.no_grad():\n        last = shown = net(x)", "buffer.finish(last, shown)"),
+    ],
+)
+def test_what_another_method_of_the_library_would_fail_with(
+    tmp_path: Path, made: str, finished: str
+) -> None:
+    with installed(tmp_path, "somekeeper", KEEPS):
+        cells = (START + "from somekeeper import Buffer", COLLECT.replace("@", made))
+        new = _first_rewrite(cells, play(cells))[1]
+    assert "buffer.add(False, value.detach(), score.detach())" in new and finished in new
+
+
 def test_numbers_among_the_tensors_leave_no_one_way() -> None:
     found = play((START + "values = [0.5, net(x).sum()]\nprint(values[1] * 2)", "np.sum(values)"))
     assert found.diagnosis is not None

@@ -10,14 +10,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
 
 import torch
 
+from autograd_explain.arguments import bound_arguments
 from autograd_explain.inspect.dataflow import Each, ExprAt
+from autograd_explain.inspect.dataflow.cut_kinds import cut_of
+from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
-from autograd_explain.inspect.dataflow.syntax import statements_of
+from autograd_explain.inspect.dataflow.syntax import head_name, statements_of
 from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.value_names import outer_names
+from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -161,6 +166,7 @@ def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...], inside: bool) -> I
         for node in _own_calls(later) if later is not statement else ():
             numpy = _fails_with_tensors(scene, at.inside(node))
             if not numpy and not _is_same(at.node, node):
+                yield from _made_arrays_of(scene, at.inside(node))
                 continue
             for spot in (
                 at.inside(n) for s, n in _slots(node) if numpy or not inside or s in slots
@@ -170,6 +176,44 @@ def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...], inside: bool) -> I
                 value = _live(scene, spot, rebound) if value is None else value
                 if value is not None:
                     yield Read(spot, ARRAY, value)
+
+
+def _made_arrays_of(scene: Scene, call: ExprAt) -> Iterator[Read]:
+    """What another function is given that it makes an array of, whatever it is called with, and
+    that something trained has computed."""
+    function = None if call.callable is None else scene.slicer.value(call.callable)
+    tree = parsed(function) if isinstance(function, (FunctionType, MethodType)) else None
+    body = tree.body[0] if tree is not None else None
+    if not isinstance(body, ast.FunctionDef) or not isinstance(call.node, ast.Call):
+        return
+    plain = (s for s in body.body if not hasattr(s, "body") and not _chooses(s))
+    asked = {head_name(n) for s in plain for n in ast.walk(s) if _keeps_graph(n)}
+    for name, node in bound_arguments(body, call.node).items():
+        spot = call.inside(node)
+        if name in asked and spot.key is not None and _is_computed(scene, spot):
+            yield Read(spot, DETACHED)
+
+
+def _chooses(statement: ast.stmt) -> bool:
+    return any(isinstance(n, (ast.IfExp, ast.BoolOp)) for n in ast.walk(statement))
+
+
+def _keeps_graph(node: ast.AST) -> bool:
+    """`value.clone().cpu().numpy()`, with no `detach` on the way, nor `force=True`."""
+    ways = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    plain = isinstance(node, ast.Call) and called_name(node) == "numpy" and not node.keywords
+    return plain and not ways & {"detach", "data"}
+
+
+def _is_computed(scene: Scene, spot: ExprAt) -> bool:
+    """Whether a value has the graph of what is trained, as far as the text tells: also of what a
+    method of a module gives."""
+    made = scene.slicer.makers(spot)
+    owners = ((m, m.receiver) for m in made if switched_off_around(scene.slicer, m) is None)
+    modules = (scene.slicer.value(o) for m, o in owners if o and not cut_of(scene.slicer, m))
+    trained = (p for m in modules if isinstance(m, torch.nn.Module) for p in m.parameters())
+    carried = (scene.gradient_tracer.trace(m).carries for m in made)
+    return any(carried) or any(p.requires_grad for p in trained)
 
 
 def _slots(call: ast.AST) -> list[tuple[int | str | None, ast.expr]]:
