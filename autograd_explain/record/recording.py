@@ -29,7 +29,7 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
-from .detect.recording_off import is_by_program, is_in_memory, is_only_shown
+from .detect.recording_off import by_library, is_by_program, is_in_memory, is_only_shown
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import misplaced
 from .detect.uncalled import uncalled
@@ -280,12 +280,15 @@ class Recording:
     def _without_a_word(self, suspect: CandidateFault) -> CandidateFault:
         """What ran without recording is taken to be meant where the program says so: of what only
         a library turned off, the user's lines say nothing."""
-        if suspect.sure or suspect.name != "graph-cut" or suspect.evidence["way"] != "no_grad":
+        if suspect.name != "graph-cut" or suspect.evidence["way"] != "no_grad":
             return suspect
         site = self.sites.all[suspect.marks["cut"][0].site]
         lines = [spot_of(self.program, step) for step in site.steps]
         if not is_by_program(lines, self.program):
-            return replace(suspect, sure=True)
+            off = by_library(suspect.evidence["stack"], site.steps)
+            return replace(suspect, sure=True, evidence={**suspect.evidence, "turned_off": off})
+        if suspect.sure:
+            return suspect
         hidden = is_only_shown(self._apart(site, suspect), self.program)
         if not hidden and not is_in_memory(lines, self.program):
             return suspect

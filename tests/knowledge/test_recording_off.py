@@ -3,9 +3,12 @@ optimizer's loss, and recorded again."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited
 from knowledge.test_partial_cuts import played
+from notebook import installed
 
 from autograd_explain.model import What
 
@@ -49,3 +52,71 @@ def test_the_switch_goes_that_the_loss_of_the_lacking_optimizer_met(
     causes = [e.place for e in found.finding.events if e.what is What.CAUSE]
     assert [(p.cell, p.line) for p in causes if p is not None] == [(2, line)]
     assert "no_grad" not in edited((MODELS, function, STEPS), found.rewrites[0])[1]
+
+
+LIBRARY = """import torch
+
+class Critic(torch.nn.Module):
+    def __init__(self, body, shared=False, sure=False):
+        super().__init__()
+        self.body, self.value, self.shared = body, torch.nn.Linear(3, 1), shared
+        self.sure = sure
+
+    def forward(self, x):
+        with torch.set_grad_enabled(not (self.shared or self.sure)):
+            h = self.body(x)
+        return self.value(h)
+
+    def second(self, x):
+        if not self.sure:
+            return self.value(self.quiet(x))
+        return self.forward(x)
+
+    @torch.no_grad()
+    def quiet(self, x):
+        return self.body(x)
+
+class Two:
+    def __init__(self, body, **options):
+        self.critic = Critic(body, **options)
+"""
+SHARED = """import torch, somelib
+from torch import nn
+torch.manual_seed(0)
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(2, 3)
+    def forward(self, x):
+        return self.net(x)
+body = Body()
+critic = somelib.Two(body, @).critic
+opt, x = torch.optim.SGD(critic.parameters(), lr=0.1), torch.randn(5, 2)
+"""
+TRAINED = """for _ in range(2):
+    opt.zero_grad()
+    critic(x).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "call", "inside", "turned"),
+    [
+        ("shared=True", "critic(x)", "with torch.set_grad_enabled(", True),
+        ("sure=False", "critic.second(x)", "@torch.no_grad()", False),
+    ],
+)
+def test_a_library_turns_recording_off_for_a_part(
+    tmp_path: Path, option: str, call: str, inside: str, turned: bool
+) -> None:
+    cells = (SHARED.replace("@", option), TRAINED.replace("critic(x)", call))
+    with installed(tmp_path, "somelib", LIBRARY):
+        found = played(cells)
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("silent_cut", "off_in_library"), found.output
+    assert finding.facts["operation"] == call and finding.facts["inside"].startswith(inside)
+    assert "body" in finding.tensors[0].names
+    new = [edited(cells, r)[0] for r in found.diagnosis.rewrites]
+    assert new == ([SHARED.replace("@", "shared=False")] if turned else [])

@@ -1,9 +1,13 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
 import ast
+from dataclasses import replace
+
+import torch
 
 from autograd_explain.inspect.facts.library_cache import caching_options
 from autograd_explain.inspect.facts.memoization import remembered
+from autograd_explain.inspect.facts.mode_of_library import options_behind
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -58,28 +62,32 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if not cuts:
         return None
     first, step = widest(cuts), moment(scene, "step")
-    inside = cuts[0].inside
     operand = cuts[0].operands[0] if cuts[0].operands else ""
     # The parameters of a model that lived in a function are gone when it has returned.
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
     names = tuple(name_of(scene, p) for p in lost) or shapes
     kept = (first.target,) if first.target else kept_as(scene, first)
-    fact = culprit(scene, next(iter(lost), None), operand, *kept, *names[1:])
     variant = _variant(scene, cuts)
     kept_on = variant == "no_grad" and bool(scene.incident.evidence.get("kept"))
     memory = remembered(scene.program, (first.place,)) if kept_on else None
     options = caching_options(scene) if kept_on and memory is None else ()
+    turned = _turned_off(scene) if variant == "no_grad" else None
+    variant = "off_in_library" if turned else variant
+    called = _modules_of(scene, lost) if turned else (operand, *kept)
+    fact = culprit(scene, next(iter(lost), None), *called, *names[1:])
+    inside = turned.inside if turned else cuts[0].inside
+    options = options_behind(scene, inside) if variant in _OF_LIBRARY else options
     off = None if variant != "no_grad" or memory or options else recording_off(scene, cuts)
     call = _call_of_function(scene, first) if variant == "function" else None
-    causes = [
-        scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
-        for m in (first, *(c for c in cuts if c is not first))
-    ]
+    shown = (turned,) if turned else (first, *(c for c in cuts if c is not first))
+    causes = [scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED) for m in shown]
     events = as_events(causes, off)
     if call is not None:
         events = behind(Event(What.CAUSE, call, certainty=Certainty.OBSERVED), causes)
     if options:
-        events = behind(Event(What.CAUSE, options[0][0]), causes)
+        option = Event(What.CAUSE, options[0][0])
+        events = [option, *causes] if turned else behind(option, causes)
+    call = turned.place if turned else call
     events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
     return Finding(
         cause="silent_cut",
@@ -90,7 +98,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "count": str(scene.incident.evidence.get("count", len(names))),
             "operation": text_of(scene, call or first.place),
             "operand": operand if call is None else text_of(scene, first.place),
-            "inside": "" if inside is None else inside.source,
+            "inside": "" if inside is None else inside.source.rstrip(":"),
             "inside_place": label(inside),
             "place": label(call or first.place),
             "value": str(scene.incident.evidence.get("value", "")),
@@ -142,6 +150,23 @@ def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
     return next(iter(cut.path[-1 - inner :]), None) if inner < len(cut.path) else None
 
 
+def _turned_off(scene: Scene) -> TraceEvent | None:
+    """The program's call in which a library turned recording off, `inside` being where."""
+    found: tuple[Place, int] | None = scene.incident.evidence.get("turned_off")
+    cut = moment(scene, "cut")
+    path = () if cut is None or found is None else cut.path[: len(cut.path) - found[1]]
+    if cut is None or found is None or not path:
+        return None
+    return replace(cut, place=path[-1], chain=path[:-1], inside=found[0])
+
+
+def _modules_of(scene: Scene, parameters: tuple[torch.Tensor, ...]) -> tuple[str, ...]:
+    """The names of the modules that have these parameters and no other."""
+    lost = set(map(id, parameters))
+    held = scene.names.held_modules
+    return tuple(name for name, module in held if lost == set(map(id, module.parameters())))
+
+
 def _line(cut: TraceEvent) -> tuple[bool, int, int]:
     """What the program wrote to leave the graph goes before an operation that has no derivative."""
     return cut.op not in _WRITTEN, cut.order, cut.place.line
@@ -168,4 +193,5 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
 #: Straight-through sums with the `detach` in the wrong place.
 _SUMS = ("swapped", "stopped_sum")
 _WAYS = ("copy", "written", "no_grad", "operation", "sample", "term", *_SUMS)
-_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", *_SUMS, "function", "library")
+_OF_LIBRARY = ("library", "off_in_library")
+_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", *_SUMS, "function", *_OF_LIBRARY)

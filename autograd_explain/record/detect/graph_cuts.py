@@ -27,6 +27,7 @@ from .values import MAX_VALUES, Values
 _MAX_TRACES = 10_000
 _MAX_WALK = 2_000
 _LOOKS = 2  #: how often one site's graph is walked for leaves above it and none is new
+_MOST_FRAMES = 200
 _MOST_ABOVE = 1_000  #: leaves that are noted of one site
 _ROUNDS = 2
 _NOTHING: frozenset[int] = frozenset()
@@ -58,6 +59,8 @@ class CutSite:
     rounds: int = 0  #: of this cell, in which it did
     #: Of what ran in the `forward` of a custom Function: the code down from there, innermost first.
     within: tuple[CodeType, ...] = ()
+    #: Of what first ran without recording: what ran, innermost first, with the instructions.
+    stack: tuple[tuple[CodeType, int], ...] = ()
     added: int = 0  #: when a loss last had what left in the round as a term without a graph
     wide: bool = False  #: what it was added to is no number: perhaps what it was computed of
     into: bool = False  #: without recording, it was written into a result that has a graph
@@ -191,6 +194,7 @@ class Cuts:
         if cut is None:
             cut = self._at(mark, _way(sources[0], outside[0]))
             cut.within = _code_within_function()
+            cut.stack = _running() if cut.way == "no_grad" else ()
         self._left_by_operation(sources, outside, cut, mark)
 
     def beside(self, args: tuple[Any, ...], results: tuple[Any, ...], mark: Mark) -> None:
@@ -454,6 +458,15 @@ def _code_within_function() -> tuple[CodeType, ...]:
     frames, found = forward_frames(frame), []
     while frames is not None and frame is not None and frame is not frames[1]:
         found.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _running() -> tuple[tuple[CodeType, int], ...]:
+    found: list[tuple[CodeType, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(found) < _MOST_FRAMES:
+        found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
 

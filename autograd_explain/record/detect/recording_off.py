@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from types import CodeType
 
 from ...inspect.facts.memoization import remembered
+from ...inspect.facts.mode_of_library import mode_around
+from ...model import Place
 from ...program import Program, Source, called_name, last_name
 from ...program_index import index_of
-from ..observe.code_positions import CodePosition
+from ..observe.call_sites import CallFrame
+from ..observe.code_positions import CodePosition, line_of
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
 _BLOCKS = (ast.With, ast.AsyncWith)
@@ -46,6 +50,23 @@ def _is_inside(line: CodePosition | None, source: Source, around: ast.AST) -> bo
     if line is None or line.source is not source:
         return False
     return getattr(around, "lineno", 0) <= line.line <= (getattr(around, "end_lineno", 0) or 0)
+
+
+def by_library(
+    stack: Sequence[tuple[CodeType, int]], steps: Sequence[CallFrame]
+) -> tuple[Place, int] | None:
+    """The line of an installed package that turned recording off for what ran with this stack, and
+    how many of the user's frames it had called back by then."""
+    own, inner = {step.code for step in steps}, 0
+    for code, instruction in stack:
+        if code in own:
+            inner += 1
+            continue
+        line = line_of(code, instruction)
+        kind, place = mode_around(code.co_filename, line, code.co_name, {})
+        if place is not None:
+            return None if kind == "enable_grad" else (place, inner)
+    return None
 
 
 def is_only_shown(ran: CodePosition | None, program: Program) -> bool:

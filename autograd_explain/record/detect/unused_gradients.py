@@ -511,6 +511,7 @@ class Gradients:
             "way": "function" if within else cuts[0].way,
             "copied": any(c.leaf for c in cuts),
             "within": cuts[0].within,
+            "stack": cuts[0].stack,
             "parameters": tuple(followed.without[i] for i in lost),
             "shapes": tuple(followed.shapes[i] for i in lost),
             "count": len(lost),
