@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from knowledge.played import explained
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 PROGRAM = """# %%
@@ -36,3 +37,63 @@ def test_integers_that_choose_stay(cast: str, kept: bool) -> None:
     found = explained(cells_of(PROGRAM.replace("@", cast)))
     assert found.finding.cause == "unused_in_graph"
     assert any(r.fix == "uncut" for r in found.rewrites) is not kept
+
+
+GIVEN = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Filter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw_width, self.shown = nn.Parameter(torch.zeros(3)), None
+    @property
+    def width(self):
+        return self.raw_width.exp()
+    @width.setter
+    def width(self, value):
+        if not torch.is_tensor(value):
+            value = torch.tensor(value)
+        self.put(raw_width=value.log())
+    def put(self, **given):
+        for name, value in given.items():
+            getattr(self, name).data.copy_(value.expand_as(getattr(self, name)))
+        return self
+    def forward(self, x):
+        return (x * self.width).sum()
+net, smooth = nn.Sequential(nn.Linear(2, 3), nn.Softplus()), Filter()
+# %%
+def score(z):
+    STATEMENT
+    return smooth(z.sum())
+grads = torch.autograd.grad(score(torch.ones(2)), list(net.parameters()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "variant", "rewritten"),
+    [
+        ("smooth.width = net(z)", "numbers", True),
+        ("smooth.put(width=net(z))", "numbers", True),
+        ("smooth.put(raw_width=net(z).log())", "numbers", True),
+        ("smooth.put(width=net(z), raw_width=torch.ones(3))", "numbers", False),
+        ("smooth.width = net(z).detach()", "numbers", False),
+        ("smooth.shown = net(z)", "", False),
+        ("smooth.width = z.sum()", "", False),
+    ],
+)
+def test_an_object_that_keeps_the_numbers(statement: str, variant: str, rewritten: bool) -> None:
+    found = explained(cells_of(GIVEN.replace("STATEMENT", statement)))
+    assert (found.finding.cause, found.finding.variant) == ("unused_in_graph", variant)
+    cause = [e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place]
+    assert not variant or cause[0] == statement
+    texts = [r.edits[0].new_source for r in found.rewrites if r.fix == "with_graph"]
+    assert bool(texts) is rewritten
+    assert all("del smooth.raw_width\n    smooth.raw_width = " in text for text in texts)
+
+
+def test_an_object_that_does_more_with_what_it_gets_keeps_its_statement() -> None:
+    more = GIVEN.replace("self.put(raw_width", "self.shown = None\n        self.put(raw_width")
+    found = explained(cells_of(more.replace("STATEMENT", "smooth.width = net(z)")))
+    assert found.finding.variant == "numbers"
+    assert not found.rewrites

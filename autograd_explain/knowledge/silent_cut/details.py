@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated_call
 from autograd_explain.inspect.facts.memoization import Memoized
+from autograd_explain.inspect.facts.numbers_given import Kept
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
@@ -40,6 +41,7 @@ class Details:
     memory: Memoized | None = None  #: what keeps the value for good
     options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function
+    kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

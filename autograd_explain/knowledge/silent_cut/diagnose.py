@@ -8,6 +8,7 @@ import torch
 from autograd_explain.inspect.facts.library_cache import caching_options
 from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.facts.mode_of_library import options_behind
+from autograd_explain.inspect.facts.numbers_given import Kept, numbers_given
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -117,10 +118,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             swapped=_swapped(scene, first),
             memory=memory,
             options=options,
+            kept=_numbers(scene, first) if variant == "written" else (),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
     )
+
+
+def _numbers(scene: Scene, cut: TraceEvent) -> tuple[Kept, ...]:
+    """What the cut's line gives to an object that keeps the numbers."""
+    line = cut.place.line_id
+    given = numbers_given(scene, lambda value: scene.slicer.place(value).line_id == line)
+    return tuple(g.kept for g in given)
 
 
 def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:

@@ -20,6 +20,7 @@ from autograd_explain.rewrite.transforms.remove_memoization import computed_anew
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
+from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details
 from .functional_update import functional_update
@@ -109,6 +110,7 @@ _of_table: Propose[Details] = by_table(
     ),
     Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("functional_update", _functional, changes=True),
+    Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
     Fix("record", _recorded_anew, changes=True),

@@ -1,7 +1,7 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that the graph does not use."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,8 +17,10 @@ from autograd_explain.inspect.facts.dead_value import DeadValue, Unread, dead_va
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
+from autograd_explain.inspect.facts.numbers_given import Kept, NumbersGiven
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
+    best_name,
     differentiated,
     elements,
     failing_call,
@@ -29,9 +31,19 @@ from autograd_explain.inspect.facts.torch_call import (
 from autograd_explain.inspect.facts.value_names import name_seen_at
 from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, What, label
+from autograd_explain.model import (
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+    label,
+)
 
 from .cut_between import CutBetween, chooses, copied_modules, cut_event, cuts_between
+from .kept_numbers import kept_numbers
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -49,6 +61,7 @@ EXAMPLE = {
     "dead": "",
     "reader": "",
     "reader_place": "",
+    "value": "",
 }
 
 
@@ -65,6 +78,7 @@ class Details:
     whole: str = ""  #: of which parts are asked for that were taken beside the graph
     parts: tuple[PartAsked, ...] = ()
     dead: tuple[Unread, ...] = ()
+    kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -80,6 +94,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     handed_in = () if shown is not None else _handed_in(scene)
     cuts = _in_callback(handed_in) if shown is None else cuts_between(scene, roots, shown)
     cuts = cuts or (() if tensor is None else copied_modules(scene, roots, tensor))
+    kept = () if tensor is None or cuts else kept_numbers(scene, tensor, shown)
+    if tensor is not None and kept:
+        name = shown.text if shown is not None else ""
+        return _of_numbers(scene, scene.fact(Role.CULPRIT, tensor, name), roots, kept)
     if not cuts and late_flag(scene, backward_roots(scene), asked) is not None:
         return None  # it is, and was asked for too late: another cause tells
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
@@ -142,6 +160,35 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             parts=() if parts is None else parts.asked,
             dead=tuple(v.place(scene) for v in dead),
         )
+    )
+
+
+def _of_numbers(
+    scene: Scene, asked: TensorFact, roots: list[ExprAt], kept: tuple[NumbersGiven, ...]
+) -> Finding[Details]:
+    """Objects were given what depends on the input, and kept the numbers."""
+    first = kept[0]
+    other = tensor_fact(scene, first.tensor, first.name, role=Role.OTHER)
+    return finding_from_message(
+        scene,
+        "unused_in_graph",
+        EXAMPLE,
+        facts={
+            "tensor": best_name(asked),
+            "root": roots[0].text if roots else asked_by_library(scene),
+            "used": first.name,
+            "value": first.value.text,
+            "cut": first.kept.place.source,
+            "cut_place": label(first.kept.place),
+            "inputs": str(len(differentiated(scene))),
+        },
+        at=first.kept.place,
+        variant="numbers",
+        confidence=Confidence.LIKELY,
+        tensors=(replace(asked, names=(*asked.names, first.value.text)), other),
+        more=[Event(What.CAUSE, k.kept.place) for k in kept[1:]],
+    ).with_details(
+        Details((), (), "", None, several=False, reached=False, kept=tuple(k.kept for k in kept))
     )
 
 

@@ -20,6 +20,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     tensors_instead_of_copy,
     without_ending,
 )
+from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .diagnose import Details
 from .side_part import PartAsked
@@ -82,6 +83,7 @@ def _taken(program: Program, part: PartAsked) -> list[Patch]:
 propose: Propose[Details] = by_table(
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
+    Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
     Fix(
         "use_dead",
