@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Safety
+from autograd_explain.model import Finding
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Proposal, differing
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
@@ -25,11 +25,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from meant
     # A buffer that lost half of what was written into it hardly means that.
     corrects = details.written and not details.back
-    for fix, edits in (("complex_buffer", whole), ("magnitude", magnitude)):
-        if edits and corrects:
-            changes = Safety.CHANGES_MEANING
-            yield Proposal(fix, edits, changes, intended_difference=True, corrects=True)
-        else:
-            yield from differing(fix, edits)
+    yield from differing("complex_buffer", whole, corrects)
+    yield from differing("magnitude", magnitude, corrects)
     if corrects:
         yield from meant

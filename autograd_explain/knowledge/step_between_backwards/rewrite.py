@@ -92,15 +92,12 @@ def _compute_apart(
 ) -> Edits | None:
     """The last of what stands before the step again, right where it is used behind it, cut off from
     what the step has trained: the failing backward is for others."""
-    at = _position(program, step)
-    before = sorted(
-        (p for p in forward if _position(program, p) < at), key=partial(_position, program)
-    )
-    after = [p for p in forward if _position(program, p) > at]
+    at = partial(_position, program)
+    before = sorted((place for place in forward if at(place) < at(step)), key=at)
+    after = [place for place in forward if at(place) > at(step)]
     if not before:
         return None
-    use = min(after, key=partial(_position, program)) if after else failed
-    return recompute_apart(program, use, before[-1])
+    return recompute_apart(program, min(after, key=at, default=failed), before[-1])
 
 
 def _repeat_forward(

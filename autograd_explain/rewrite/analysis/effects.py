@@ -17,6 +17,7 @@ from ..engine.cst_tools import (
     clauses,
     dotted,
     is_label,
+    named,
     single_targets,
     targets,
     unpacked,
@@ -122,8 +123,8 @@ def _collect_comprehension(node: cst.BaseComp, found: Effects) -> None:
     inside, through, bound = Effects(), Effects(), set[str]()
     for child in node.children:
         _collect(child, inside)
-    first, *others = clauses(node)
-    for clause in (first, *others):
+    first, *_ = bindings = [*clauses(node)]
+    for clause in bindings:
         assert isinstance(clause.target, cst.BaseExpression)
         bound |= {path for leaf in unpacked(clause.target) if (path := dotted(leaf))}
     _collect(first.iter, through)  # the one that is evaluated outside
@@ -296,8 +297,8 @@ def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
     container = iterated(loop.iter, loop.target, name)
     if not isinstance(container, cst.Name) or not is_own_variable(tree, loop, container.value):
         return False
-    inside = (n for n in walk(loop.body) if isinstance(n, cst.Name) and n.value == container.value)
-    return not any(inside) and not read_later(tree, loop, container.value)
+    inside = any(named(loop.body, container.value))
+    return not inside and not read_later(tree, loop, container.value)
 
 
 def is_argument(scope: cst.FunctionDef, name: str) -> bool:
@@ -337,14 +338,11 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
     after = tree.span(statement)
     binding = _loop_binding(tree, statement, name)
     around = [*takewhile(lambda loop: loop is not binding, _enclosing_loops(tree, statement))]
-    for node in walk(binding or scope):
-        if not isinstance(node, cst.Name) or node.value != name or tree.inside(node, statement):
-            continue
-        if not _is_read(tree, node):
-            continue
-        later = tree.start(node) >= (after.end_line, after.end_column)
-        if later or any(tree.inside(node, loop) for loop in around):
-            return True
+    for node in named(binding or scope, name):
+        if not tree.inside(node, statement) and _is_read(tree, node):
+            later = tree.start(node) >= (after.end_line, after.end_column)
+            if later or any(tree.inside(node, loop) for loop in around):
+                return True
     return False
 
 
@@ -363,8 +361,8 @@ def _is_own_of_comprehension(tree: Tree, node: cst.Name) -> bool:
     """Whether a comprehension around a name binds it: `sum(p.sum() for p in parts)`."""
     for around in tree.ancestors(node):
         if isinstance(around, cst.BaseComp):
-            first, *others = clauses(around)
-            bound = any(node.value in used_names(clause.target) for clause in (first, *others))
+            first, *_ = bindings = [*clauses(around)]
+            bound = any(node.value in used_names(clause.target) for clause in bindings)
             if bound and not tree.inside(node, first.iter):
                 return True
     return False

@@ -148,12 +148,15 @@ def is_label(tree: Tree, node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.Arg) and parent.keyword is node
 
 
+def named(node: cst.CSTNode, name: str) -> Iterator[cst.Name]:
+    """Where a name stands in a node, be it behind a dot."""
+    return (n for n in walk(node) if isinstance(n, cst.Name) and n.value == name)
+
+
 def elsewhere(tree: Tree, name: cst.Name) -> Iterator[cst.Name]:
     """The other places in its function, or cell, where a name stands."""
-    for node in walk(tree.scope_of(name)):
-        if isinstance(node, cst.Name) and node.value == name.value and node is not name:
-            if not is_label(tree, node):
-                yield node
+    found = named(tree.scope_of(name), name.value)
+    return (node for node in found if node is not name and not is_label(tree, node))
 
 
 def same(tree: Tree, node: cst.CSTNode, code: str | None) -> bool:

@@ -27,6 +27,7 @@ from .blocks import (
     wrapped,
 )
 from .cst_tools import fitted
+from .magics import mask
 from .tree import Block, Statement, Tree, statements_in
 
 Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]
@@ -243,6 +244,12 @@ def compiles(code: str) -> bool:
         except (SyntaxError, ValueError, RecursionError):
             return False
     return True
+
+
+def is_program(text: str) -> bool:
+    """Whether a cell or file compiles, its magics aside."""
+    masked = None if compiles(text) else mask(text)
+    return compiles(text) if masked is None else compiles(masked.text)
 
 
 def _pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...model import Edit, Edits, Place, Span, lines_of
 from ...program import Program, Source
-from .draft import compiles
+from .draft import compiles, is_program
 from .magics import mask
 
 Key = tuple[int | None, str | None]
@@ -176,8 +176,7 @@ def _merged_text(old: str, left: str, right: str) -> str | None:
     for start, end, new in reversed(hunks):
         lines[start:end] = new
     text = "".join(lines)
-    masked = mask(text)
-    return text if compiles(text) or (masked and compiles(masked.text)) else None
+    return text if is_program(text) else None
 
 
 def _added(edit: Edit) -> dict[int, str]:

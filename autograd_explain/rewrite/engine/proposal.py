@@ -32,10 +32,12 @@ class Proposal:
     corrects: bool = False
 
 
-def differing(fix: str, edits: Edits | None) -> Iterator[Proposal]:
+def differing(
+    fix: str, edits: Edits | None, corrects: bool = False, **facts: str
+) -> Iterator[Proposal]:
     """A change that computes something else on purpose, where there is one."""
     if edits:
-        yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+        yield Proposal(fix, edits, Safety.CHANGES_MEANING, facts, True, corrects)
 
 
 Propose: TypeAlias = Callable[[Finding[D], Program], Iterator[Proposal]]

@@ -28,9 +28,9 @@ from ..engine.cst_tools import (
     expression,
     make,
     method_name,
+    named,
     parse,
     unpacked,
-    walk,
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
@@ -317,10 +317,5 @@ def _loop_over(tree: Tree, statement: Statement, name: str) -> cst.For | None:
 
 def _read_behind(tree: Tree, loop: cst.For, statement: Statement, name: str) -> bool:
     """Whether the loop's body reads the name after the statement."""
-    end = tree.span(statement)
-    return any(
-        isinstance(node, cst.Name)
-        and node.value == name
-        and tree.start(node) > (end.end_line, end.end_column)
-        for node in walk(loop.body)
-    )
+    end = tree.span(statement).end
+    return any(tree.start(n) > (end.line, end.column) for n in named(loop.body, name))

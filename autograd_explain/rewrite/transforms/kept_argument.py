@@ -18,6 +18,7 @@ from ..engine.cst_tools import (
     dotted,
     expression,
     make,
+    named,
     positional_parameters,
     targets,
     unpacked,
@@ -133,7 +134,7 @@ def _is_stored_once(where: Constructor, name: str) -> bool:
 
 def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
     """Whether each use goes through its elements: `sum(p.sum() for p in params)`."""
-    read = [n for s in run for n in walk(s) if isinstance(n, cst.Name) and n.value == local]
+    read = [n for s in run for n in named(s, local)]
     iterated = {id(f.iter) for s in run for n in walk(s) for f in clauses(n)}
     iterated |= {
         id(n.args[0].value) for s in run for n in walk(s)

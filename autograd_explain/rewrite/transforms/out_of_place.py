@@ -34,6 +34,7 @@ from ..engine.cst_tools import (
     find,
     head,
     make,
+    named,
     repeatable,
     same,
     targets,
@@ -253,8 +254,7 @@ def _is_part_used_once(site: _Site, node: cst.Name) -> bool:
         for clause in clauses(around):
             parts = iterated(clause.iter, clause.target, node.value)
             if parts is not None:
-                inside = walk(site.statement if loop else around)
-                found = sum(isinstance(n, cst.Name) and n.value == node.value for n in inside)
+                found = len([*named(site.statement if loop else around, node.value)])
                 later = loop and read_later(site.tree, site.statement, node.value)
                 return is_view(parts) and found == (1 if loop else 2) and not later
     return False

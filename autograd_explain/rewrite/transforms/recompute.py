@@ -49,11 +49,8 @@ def recompute_before(
     name holds several.  None where a name that the statements read has another value there.
     """
     tree, goal = _goal(program, backward_place)
-    origins = [_statement(program, place) for place in assignment_places]
-    if goal is None or not origins or any(o is None for o in origins):
-        return None
-    known = [o for o in origins if o is not None]
-    if _too_late(tree, goal, known):
+    known = _statements(program, assignment_places)
+    if goal is None or not known or _too_late(tree, goal, known):
         return None
     if not all(repeatable(program, o, (tree, goal), known) for o in known):
         return None
@@ -207,12 +204,9 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
     None where the function gives one of the names that they read a value of its own.
     """
     tree, goal = _goal(program, place)
-    origins = [_statement(program, origin) for origin in origin_places]
-    known = [origin for origin in origins if origin is not None]
+    known = _statements(program, origin_places)
     scope = None if goal is None else tree.scope_of(goal)
-    if goal is None or not known or len(known) < len(origins):
-        return None
-    if not isinstance(scope, cst.FunctionDef):
+    if goal is None or not known or not isinstance(scope, cst.FunctionDef):
         return None
     written = {name for _, statement in known for name in effects(statement).writes}
     readers = [(tree, scope, goal)]
@@ -263,13 +257,12 @@ def compute_all_in_loop(
 ) -> Edits | None:
     """Move assignments, given in the order they ran in, into the loop around `use_place`."""
     tree, goal = _goal(program, use_place)
-    origins = [_statement(program, place) for place in places]
-    if goal is None:
+    known, moves = _statements(program, places), list[_Move]()
+    if goal is None or not known:
         return None
-    moves: list[_Move] = []
-    for origin in reversed(origins):
-        needed = None if origin is None else _needed_before(program, origin, (tree, goal), moves)
-        if origin is None or needed is None:
+    for origin in reversed(known):
+        needed = _needed_before(program, origin, (tree, goal), moves)
+        if needed is None:
             return None
         moves.insert(0, (*origin, needed))
     if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
@@ -356,6 +349,12 @@ def _goal(program: Program, place: Place) -> tuple[Tree, Statement | None]:
 def _statement(program: Program, place: Place) -> _At | None:
     tree, statement = statement_at(program, place)
     return (tree, statement) if isinstance(statement, cst.BaseSmallStatement) else None
+
+
+def _statements(program: Program, places: Sequence[Place]) -> list[_At]:
+    """The statements at places; [] where one of them is not known."""
+    found = [at for place in places if (at := _statement(program, place)) is not None]
+    return found if len(found) == len(places) else []
 
 
 def repeatable(

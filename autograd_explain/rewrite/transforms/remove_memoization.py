@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edits, Place, Safety
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Proposal
+from ..engine.proposal import Proposal, differing
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .training_step import makes_layer
 from .uncut import apply_patches, keyword_added
@@ -78,9 +78,9 @@ def always_computed(program: Program, place: Place) -> Edits | None:
 def not_kept(program: Program, options: Sequence[tuple[Place, str]]) -> Iterator[Proposal]:
     """`GCNConv(4, 8, cached=True)` -> the same with False, at each of these calls."""
     patches = (keyword_added(program, place, name, "False") for place, name in options)
-    if edits := apply_patches(patch for group in patches for patch in group):
-        changes, facts = Safety.CHANGES_MEANING, {"code": f"{options[0][1]}=False"}
-        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
+    edits = apply_patches(patch for group in patches for patch in group)
+    code = f"{options[0][1]}=False" if options else ""
+    return differing("repair_turn_flag", edits, code=code)
 
 
 def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:

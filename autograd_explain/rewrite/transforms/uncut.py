@@ -19,9 +19,8 @@ from ...program import Program, Source, called_name
 from ...program_index import index_of
 from ..engine import cst_tools
 from ..engine.cst_tools import filled, fitted, parse
-from ..engine.draft import compiles
+from ..engine.draft import is_program
 from ..engine.imports import imports_at
-from ..engine.magics import mask
 from ..engine.tree import tree_at
 
 #: What NumPy and torch compute alike, element by element or over an axis; NumPy functions that
@@ -82,14 +81,9 @@ def _edit(patches: list[Patch]) -> Edit | None:
         after = lines[span.end_line - 1][span.end_column :]
         lines[span.line - 1 : span.end_line] = (before + patch.text + after).split("\n")
     text = "\n".join(lines)
-    if text == source.text or not _is_program(text):
+    if text == source.text or not is_program(text):
         return None
     return Edit(source.cell, source.file, source.text, text)
-
-
-def _is_program(text: str) -> bool:
-    masked = None if compiles(text) else mask(text)
-    return compiles(text) if masked is None else compiles(masked.text)
 
 
 def lines_before(source: Source, statement: ast.stmt, *lines: str) -> Patch:
