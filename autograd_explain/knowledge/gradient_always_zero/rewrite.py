@@ -3,10 +3,13 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import bare, expression, filled
-from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.tree import tree_at
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    expression_replaced,
+    keyword_removed,
+)
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.passed_through import passed_straight_through
 from autograd_explain.rewrite.transforms.uncut import (
@@ -19,7 +22,6 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .diagnose import Details
 
-_WISH = "value"
 _TWO = 2
 
 
@@ -68,12 +70,7 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
     sides = [inner for found in sums if found for _, other, inner in [found] if other is inner]
     if len(sides) != 1 or source is None:
         return None
-    at = source.place(sides[0].lineno, None, sides[0])
-    tree = tree_at(site.program, at)
-    side = tree.node(at)
-    if side is None:
-        return None
-    return Draft(tree).replace(side, expression("{x}.detach()", x=bare(side))).edits()
+    return call_behind(site.program, source.place(sides[0].lineno, None, sides[0]), "detach")
 
 
 propose: Propose[Details] = by_table(

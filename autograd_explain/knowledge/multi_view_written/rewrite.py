@@ -17,23 +17,19 @@ from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked
 from autograd_explain.rewrite.engine.edits import apply, merge, then
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
     clone_unpacked,
     functional_write,
 )
 from autograd_explain.rewrite.transforms.hook_on_output import hook_on_output
-from autograd_explain.rewrite.transforms.indexed_loop import (
-    elements_one_by_one,
-    list_of_views,
-    write_before_views,
-)
+from autograd_explain.rewrite.transforms.indexed_loop import elements_one_by_one, write_before_views
 from autograd_explain.rewrite.transforms.inplace_modules import (
     module_not_inplace,
     modules_set_not_inplace,
 )
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
-from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 from .collected_loop import collected_loop, element_is_read
 from .diagnose import Details, Write
@@ -117,7 +113,7 @@ def _new_tensor(
     if not tensor.endswith("]") or maker is None:
         first = None if fixed else out_of_place(program, write, tensor)
         return _siblings_too(program, first, maker, write)
-    listed = apply_patches(list_of_views(program, maker))
+    listed = expression_replaced(program, maker, "list({x})")  # of `x.unbind(1)`
     edited = apply(program, listed)
     place = None if edited is None else edited.place(write)
     if edited is None or place is None:

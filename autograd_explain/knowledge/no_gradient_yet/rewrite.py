@@ -29,11 +29,6 @@ def _reset(site: Site[Details]) -> Edits | None:
     return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
-def _value_itself(site: Site[Details]) -> Edits | None:
-    """`nn.Parameter(w - lr * g)` -> `w - lr * g`."""
-    return apply_patches(tensors_instead_of_copy(site.program, site.place, False))
-
-
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.details.why is Why.ALIAS:
         yield from islice(_of_alias(finding, program), 1)
@@ -43,7 +38,13 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 
 _of_leaf: Propose[Details] = by_table(
     Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
-    Fix("value_itself", _value_itself, when=lambda d: d.why is Why.NEW_LEAF, changes=True),
+    # `nn.Parameter(w - lr * g)` -> `w - lr * g`
+    Fix(
+        "value_itself",
+        lambda s: apply_patches(tensors_instead_of_copy(s.program, s.place, False)),
+        when=lambda d: d.why is Why.NEW_LEAF,
+        changes=True,
+    ),
     Fix(
         "clear_later",
         lambda s: move_after(s.program, s.place, s.details.read),

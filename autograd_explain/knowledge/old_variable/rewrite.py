@@ -1,15 +1,9 @@
 """A tensor as it is, or made of the number."""
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
-
-
-def _tensor(site: Site[Details]) -> Edits | None:
-    code = f"{{torch}}.tensor({site.details.data})"
-    return expression_replaced(site.program, site.place, code)
-
 
 propose: Propose[Details] = by_table(
     Fix(
@@ -17,5 +11,10 @@ propose: Propose[Details] = by_table(
         lambda s: expression_replaced(s.program, s.place, s.details.data),
         when=lambda d: d.data != "" and not d.number,
     ),
-    Fix("tensor", _tensor, when=lambda d: d.data != "" and d.number, changes=True),
+    Fix(
+        "tensor",
+        lambda s: expression_replaced(s.program, s.place, f"{{torch}}.tensor({s.details.data})"),
+        when=lambda d: d.data != "" and d.number,
+        changes=True,
+    ),
 )

@@ -18,26 +18,26 @@ def _index_at_write(site: Site[Details]) -> Edits | None:
     return index_at_write(site.program, given.made, write, given.tensor, given.base)
 
 
-def _view_recorded(site: Site[Details]) -> Edits | None:
-    return out_of_block(site.program, site.details.off, [site.details.made])
-
-
-def _is_key(details: Details) -> bool:
-    return details.key and details.off is not None and not details.parameter
-
-
 propose: Propose[Details] = by_table(
     Fix(
         "write_unrecorded",
         lambda s: under_no_grad(s.program, s.finding.place(What.CHANGED)),
         when=lambda d: d.parameter,
     ),
-    Fix("index_at_write", _index_at_write, when=_is_key),
+    Fix(
+        "index_at_write",
+        _index_at_write,
+        when=lambda d: d.key and d.off is not None and not d.parameter,
+    ),
     Fix(
         "decorator",
         lambda s: without_decorator(s.program, s.details.off),
         when=lambda d: d.by is OffBy.DECORATOR and not d.parameter,
     ),
-    Fix("view_recorded", _view_recorded, when=lambda d: d.by is OffBy.BLOCK and not d.parameter),
+    Fix(
+        "view_recorded",
+        lambda s: out_of_block(s.program, s.details.off, [s.details.made]),
+        when=lambda d: d.by is OffBy.BLOCK and not d.parameter,
+    ),
     at=What.FAILED,  # where the view was only read, no write is known
 )

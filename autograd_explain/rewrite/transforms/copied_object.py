@@ -9,17 +9,15 @@ from ...model import Edits, Place
 from ...program import Program, Source, is_text
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from .uncut import Patch, apply_patches, code_of, lines_before, node_at, replacement
+from .call_edits import filled_at
+from .uncut import Patch, apply_patches, lines_before
 
 
 def deep_copied(program: Program, place: Place | None) -> Edits | None:
     """A copy of the expression at the place; `import copy` comes along where it is missing."""
-    node = node_at(program, place)
-    if node is None or place is None:
-        return None
     function, patches = _function(program, place, "deepcopy")
-    whole = replacement(program, place, f"{function}({code_of(program, place, node)})")
-    return apply_patches([*patches, *whole]) if function else None
+    whole = filled_at(program, place, f"{function}({{x}})")
+    return apply_patches([*patches, *whole]) if function and whole else None
 
 
 def argument_copied(program: Program, place: Place | None, name: str) -> Edits | None:
@@ -36,7 +34,7 @@ def argument_copied(program: Program, place: Place | None, name: str) -> Edits |
     return apply_patches([*patches, copied])
 
 
-def _function(program: Program, place: Place, name: str) -> tuple[str, list[Patch]]:
+def _function(program: Program, place: Place | None, name: str) -> tuple[str, list[Patch]]:
     """How a function of `copy` is called there, with the import where it is missing; "" where the
     program uses that name for something of its own."""
     source, known = program.source_at(place), imports_at(program, place).local(f"copy.{name}")

@@ -36,7 +36,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
 from .out_of_place import operated
-from .uncut import Patch, apply_patches, node_at, surrounded
+from .uncut import Patch, apply_patches, node_at
 
 _Written = tuple[str, cst.BaseExpression]
 #: What gives several tensors at once gives a tuple.
@@ -105,14 +105,6 @@ def _key(source: Source, index: ast.expr) -> str:
     if bounds[2]:
         return f"slice({bounds[0]}, {bounds[1]}, {bounds[2]})"
     return f"slice({bounds[1]})" if bounds[0] is None else f"slice({bounds[0]}, {bounds[1]})"
-
-
-def list_of_views(program: Program, place: Place) -> list[Patch]:
-    """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
-        return []
-    return surrounded(source, node, node, "list(", ")")
 
 
 def write_before_views(
