@@ -10,13 +10,12 @@ propose: Propose[Details] = by_table(
         "part",
         lambda s: expression_replaced(s.program, s.details.root, s.details.part),
         when=lambda d: d.part != "",
-        changes=True,
     ),
     Fix(
         "add",
         lambda s: expression_replaced(s.program, s.details.root, f"sum({s.details.object})"),
         when=lambda d: d.all_losses and not d.part,
-        changes=True,
     ),
-    Fix("call", lambda s: expression_replaced(s.program, s.details.maker, "{x}()"), changes=True),
+    Fix("call", lambda s: expression_replaced(s.program, s.details.maker, "{x}()")),
+    changes=True,
 )

@@ -10,11 +10,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "compute",
         lambda s: computed_anew(s.program, s.details.memory.place) if s.details.memory else None,
-        changes=True,
     ),
-    Fix(
-        "undo",
-        lambda s: undone_behind(s.program, s.details.call, s.details.opposite),
-        changes=True,
-    ),
+    Fix("undo", lambda s: undone_behind(s.program, s.details.call, s.details.opposite)),
+    changes=True,
 )

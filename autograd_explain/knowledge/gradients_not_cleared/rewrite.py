@@ -38,23 +38,13 @@ def _reset_at(program: Program, place: Place, leaf: str, backward: Place | None)
 
 
 propose: Propose[Details] = by_table(
-    Fix("reset_by_hand", _reset, when=lambda d: d.updates != (), changes=True),
+    Fix("reset_by_hand", _reset, when=lambda d: d.updates != ()),
     # What other losses leave in `.grad` after the step has to go too.
     Fix(
         "clear_before_backward",
         lambda s: zero_grad_before(s.program, s.details.step or s.place, s.details.own_backward),
-        changes=True,
     ),
-    Fix(
-        "clear_together",
-        at_place(zero_grad_beside),
-        when=_is_stepped,
-        changes=True,
-    ),
-    Fix(
-        "clear_after_step",
-        at_place(zero_grad_after),
-        when=_is_stepped,
-        changes=True,
-    ),
+    Fix("clear_together", at_place(zero_grad_beside), when=_is_stepped),
+    Fix("clear_after_step", at_place(zero_grad_after), when=_is_stepped),
+    changes=True,
 )

@@ -11,18 +11,16 @@ propose: Propose[Details] = by_table(
         "change_first",
         lambda s: move_before(s.program, s.details.change, s.details.step, checked=False),
         when=lambda d: d.change is not None,
-        changes=True,
     ),
     Fix(
         "clear_with_step",
         lambda s: cleared_with_the_step(s.program, s.place, s.details.step),
         when=lambda d: d.change is None,
-        changes=True,
     ),
     Fix(
         "clear_first",
         lambda s: move_before(s.program, s.place, s.details.backward),
         when=lambda d: d.change is None and not d.rounds,
-        changes=True,
     ),
+    changes=True,
 )

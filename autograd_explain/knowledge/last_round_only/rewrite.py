@@ -64,10 +64,9 @@ def _between(tree: Tree, loop: Statement, backward: Statement, name: str) -> Sta
     return next(before, backward)
 
 
-_EACH = Fix("into_loop", _into_loop, changes=True)
-_SUM = Fix("sum_up", _summed, changes=True)
-_of_batches: Propose[Details] = by_table(_EACH, _SUM)
-_of_terms: Propose[Details] = by_table(_SUM, _EACH)
+_EACH, _SUM = Fix("into_loop", _into_loop), Fix("sum_up", _summed)
+_of_batches: Propose[Details] = by_table(_EACH, _SUM, changes=True)
+_of_terms: Propose[Details] = by_table(_SUM, _EACH, changes=True)
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:

@@ -12,24 +12,9 @@ propose: Propose[Details] = by_table(
         "real",
         at_place(expression_replaced, "{x}.real"),
         when=lambda d: d.to_number is ToNumber.REAL,
-        changes=True,
     ),
-    Fix(
-        "mean",
-        _MEAN,
-        when=lambda d: d.to_number is ToNumber.MEAN,
-        changes=True,
-    ),
-    Fix(
-        "sum",
-        _SUM,
-        when=lambda d: d.to_number is not ToNumber.REAL,
-        changes=True,
-    ),
-    Fix(
-        "mean",
-        _MEAN,
-        when=lambda d: d.to_number is ToNumber.SUM,
-        changes=True,
-    ),
+    Fix("mean", _MEAN, when=lambda d: d.to_number is ToNumber.MEAN),
+    Fix("sum", _SUM, when=lambda d: d.to_number is not ToNumber.REAL),
+    Fix("mean", _MEAN, when=lambda d: d.to_number is ToNumber.SUM),
+    changes=True,
 )

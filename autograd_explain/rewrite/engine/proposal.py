@@ -4,7 +4,7 @@ table: under which condition, which edit, told by which text."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from ...model import Edits, Finding, Place, Safety, What
@@ -90,10 +90,11 @@ class Fix(Generic[D]):
         )
 
 
-def by_table(*rows: Fix[D], at: What = What.CAUSE) -> Propose[D]:
+def by_table(*rows: Fix[D], at: What = What.CAUSE, changes: bool = False) -> Propose[D]:
     """The `propose` of a cause whose rewrites are rows: those that fit, in order, none twice.
 
-    Each is made at the first event of the sort `at`; without one there is none.
+    Each is made at the first event of the sort `at`; without one there is none.  `changes` says of
+    all of them what it says of a row.
     """
 
     def propose(finding: Finding[D], program: Program) -> Iterator[Proposal]:
@@ -105,6 +106,6 @@ def by_table(*rows: Fix[D], at: What = What.CAUSE) -> Propose[D]:
             edits = row.edit(site) if row.when(site.details) else None
             if edits and edits not in seen:
                 seen.add(edits)
-                yield row.proposed(edits)
+                yield replace(row, changes=changes or row.changes).proposed(edits)
 
     return propose
