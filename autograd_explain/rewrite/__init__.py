@@ -9,10 +9,12 @@ statements over several lines, magics and `!cmd` lines are fine.  Expressions (`
 Here is what every cause needs, without LibCST, which a first transformer imports.  The table of a
 cause's rewrites:
 
-    by_table(*rows, at=What.CAUSE) -> propose     rows: Fix(key, edit, when=…, changes=False): where
+    by_table(*rows, at=What.CAUSE, changes=False) -> propose
+                                                  rows: Fix(key, edit, when=…, changes=False): where
                                                   when(details) holds, edit(site: Site) is proposed
     at_place(transform, *args, **kwargs) -> edit  what a transformer makes of the site's place
-    differing(fix, edits) -> proposal             of what computes something else on purpose
+    differing(fix, edits, corrects=False, **facts) -> proposal
+                                                  of what computes something else on purpose
     torch_at(program, place) -> str | None        the name torch has there
 """
 

@@ -285,8 +285,8 @@ def is_list(program: Program, node: ast.expr) -> bool:
     if isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
         return True
     key, index = ast.unparse(node), index_of(program)
-    grown = (call.func for _, call in index.calls("append", "extend"))
-    if any(isinstance(f, ast.Attribute) and ast.unparse(f.value) == key for f in grown):
+    calls = (n for _, n in index.nodes(ast.Call) if called_name(n) in ("append", "extend"))
+    if any(isinstance(n.func, ast.Attribute) and ast.unparse(n.func.value) == key for n in calls):
         return True
     made = (n for _, n in index.nodes(ast.Assign) if isinstance(n.value, (ast.List, ast.ListComp)))
     return any(ast.unparse(t) == key for n in made for t in n.targets)
