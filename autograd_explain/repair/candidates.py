@@ -7,11 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import libcst as cst
+
 from ..loaded import is_on_disk
-from ..model import Edits, Finding, Reason, Rewrite, Safety
+from ..model import Edits, Finding, Reason, Rewrite, Role, Safety, What
 from ..program import Program, Source
 from ..program_index import index_of
 from ..rewrite import Proposal
+from ..rewrite.analysis.inplace_writes import inplace_calls, without_data
+from ..rewrite.engine.cst_tools import targets
 from ..rewrite.engine.edits import merge
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
@@ -90,6 +94,7 @@ def candidates(finding: Finding, request: Request) -> list[Candidate]:
         for site in sorted(sites, key=lambda site: -near[site.statement])
         for operator in OPERATORS
         for change in operator(site)
+        if not _takes_a_leaf(finding, change)
     )
     single = [
         Candidate(near[c.site.statement] * prior(c.operator, reference), (c,), reference)
@@ -97,6 +102,21 @@ def candidates(finding: Finding, request: Request) -> list[Candidate]:
     ]
     every = [c for c in (*single, *_together(single)) if c.score > 0]
     return sorted(every, key=lambda c: -c.score)
+
+
+def _takes_a_leaf(finding: Finding, change: Change) -> bool:
+    """Whether a change gives a computed tensor to the attribute that holds the overwritten leaf: a
+    module takes none for a parameter, and an optimizer goes on with the leaf."""
+    culprit, write = finding.tensor(Role.CULPRIT), finding.place(What.CHANGED)
+    leaf = culprit is not None and culprit.is_leaf and culprit.requires_grad
+    site = change.site
+    if not leaf or change.operator != "out_of_place" or write is None:
+        return False
+    if site.place.line_id != write.line_id:
+        return False
+    calls = inplace_calls(site.tree, site.imports, site.statement)
+    written = [*targets(site.statement), *(call.target for call in calls)]
+    return any(isinstance(without_data(w), cst.Attribute) for w in written)
 
 
 def _sites(request: Request) -> Iterator[Site]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,13 @@ from notebook import seconds_of, seconds_to_parse, shell_with_extension
 
 import autograd_explain
 from autograd_explain import pipeline
-from autograd_explain.model import Confidence, Event, Finding, What
+from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 from autograd_explain.render.texts import LANGUAGES
 from autograd_explain.repair import likely
 
 FORWARD = "import torch\nw = torch.randn(3, requires_grad=True)"
 WRITTEN = "y = w.exp()\ny += 1\ny.sum().backward()"
+WRITTEN_LAYER = "y = layer(torch.ones(2))\nlayer.weight.data.renorm_(2, 0, 0.1)\ny.sum().backward()"
 CUT = "y = torch.tensor(3.0)\n(y + 1).backward()"
 
 
@@ -33,6 +35,15 @@ def test_what_is_likely_comes_first(play: Callable[..., Any]) -> None:
 def test_nothing_is_told_that_is_not_likely(play: Callable[..., Any]) -> None:
     played = play(FORWARD, CUT)
     assert likely(finding(played, 2), played.request()) == ()
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_an_attribute_keeps_the_leaf_that_it_holds(play: Callable[..., Any], leaf: bool) -> None:
+    played = play("import torch\nlayer = torch.nn.Linear(2, 2)", WRITTEN_LAYER)
+    culprit = TensorFact(Role.CULPRIT, ("layer.weight",), is_leaf=leaf, requires_grad=True)
+    found = likely(replace(finding(played, 2), tensors=(culprit,)), played.request())
+    texts = [rewrite.edits[0].new_source for rewrite in found]
+    assert any("layer.weight = layer.weight" in text for text in texts) is not leaf
 
 
 def test_of_a_long_program_the_report_does_not_wait(play: Callable[..., Any]) -> None:
