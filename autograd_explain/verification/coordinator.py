@@ -109,8 +109,7 @@ class _Trials:
             yield self._severed()
             return
         if plan.ignored:
-            ((_, result),) = self._pool.run({"": self._job(Mode.IGNORED)})
-            yield Verdict(ORIGINAL, Outcome.RUNS, Reason(), ignored=result.ignored)
+            yield self._ignored()
             return
         results = dict(self._pool.run({"plain": self._job(Mode.PLAIN)})) if plan.unknown else {}
         if plan.unknown:
@@ -232,6 +231,11 @@ class _Trials:
         outcome = Outcome.NOT_TRIED if found is None else Outcome.RUNS
         return Verdict(ORIGINAL, outcome, Reason(), nonfinite=found)
 
+    def _ignored(self) -> Verdict:
+        """Which gradients of the original do not depend on what comes in."""
+        ((_, result),) = self._pool.run({"": self._job(Mode.IGNORED)})
+        return Verdict(ORIGINAL, _outcome_of(result), Reason(), ignored=result.ignored)
+
     def _severed(self) -> Verdict:
         """Which values the original's losses depend on and its gradients know nothing of."""
         job = self._job(Mode.SEVERED)
@@ -248,7 +252,7 @@ class _Trials:
             if all(is_lacking(far, before, after[far]) for far in away[m])
         )
         told = (*told, *results["first"].cancelled)
-        return Verdict(ORIGINAL, Outcome.RUNS, Reason(), severed=told)
+        return Verdict(ORIGINAL, _outcome_of(results["first"]), Reason(), severed=told)
 
     def _moved(self, job: Job, moves: Sequence[Moved]) -> Mapping[Moved, tuple[Round, ...]]:
         """The rounds of a run for each of the moves."""
@@ -299,3 +303,8 @@ class _Trials:
             device=plan.device,
             hiding=plan.hiding,
         )
+
+
+def _outcome_of(result: Result) -> Outcome:
+    """Of a run that is asked what it shows: one that was stopped has shown nothing."""
+    return Outcome.NOT_TRIED if result.stopped else Outcome.RUNS

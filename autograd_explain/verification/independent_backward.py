@@ -75,6 +75,8 @@ class IgnoredGradients:
         self._rounds = 0
         #: What recorded backwards lack, with the nodes of what they handed back.
         self._awaited: list[tuple[IgnoredGradient, set[Any]]] = []
+        #: Of which Functions that is known: asking takes as long as many backwards.
+        self._lacking: dict[Any, tuple[int, ...]] = {}
         self._at: tuple[CodeRange, ...] = ()
         #: What the pass has not been given, with the leaves behind it.
         self._missing: list[tuple[IgnoredGradient, list[torch.Tensor]]] = []
@@ -161,8 +163,10 @@ class IgnoredGradients:
         result = original(node, *gradients)
         given = result if isinstance(result, tuple) else (result,)
         with torch._C.DisableTorchFunctionSubclass():
-            lacking = lacking_derivatives(call.cls, call.live, gradients)
+            lacking = self._lacking.get(call.cls, ())
+            lacking = lacking or lacking_derivatives(call.cls, call.live, gradients)
             if lacking:
+                self._lacking[call.cls] = lacking
                 found = self._told(node, call, gradients, given, lacking)
                 made = {t.grad_fn for t in tensors_in(given) if t.grad_fn is not None}
                 self._awaited.append((replace(found, second=True), made))

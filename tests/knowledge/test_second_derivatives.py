@@ -3,12 +3,16 @@ and neither a surrogate gradient nor a mask is one by mistake."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_partial_cuts import played
 from notebook import PATIENCE
 
 from autograd_explain.model import Certainty, Outcome, What
+from autograd_explain.verification import independent_backward
+from autograd_explain.verification.running import RunningFunctions
 
 CLASS = """import torch
 class Own(torch.autograd.Function):
@@ -148,3 +152,20 @@ second = slope(first, z)
     assert finding.tensors[0].names == ("first",)
     place = finding.place(What.CAUSE)
     assert place is not None and place.source.strip() == "def backward(ctx, grad):"
+
+
+def test_what_lacks_a_derivative_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question is many applications, and the reference run trains to its end."""
+    asked, ask = [], independent_backward.lacking_derivatives
+
+    def counted(cls: Any, *given: Any) -> tuple[int, ...]:
+        asked.append(cls)
+        return ask(cls, *given)
+
+    monkeypatch.setattr(independent_backward, "lacking_derivatives", counted)
+    forward, backward, *_ = FAULTS["a saved factor"]
+    space: dict[str, Any] = {}
+    running = RunningFunctions()
+    with independent_backward.IgnoredGradients(space, running, mends=True).watch():
+        exec(function(forward, backward) + PENALTY + PENALTY, space)
+    assert len(asked) == 1
