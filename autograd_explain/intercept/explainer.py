@@ -373,6 +373,8 @@ def _shown_by_running(
 ) -> dict[str, Any]:
     """What running the cell again, in another process, tells of a silent finding."""
     if "changed" in signal.moments:
+        return {"gradients": verifier.differences(incident) or ()}
+    if signal.name == "hook-registered-again":
         return {"gradients": verifier.differences(incident)}
     if signal.name == "nonfinite-gradient":
         return {"origin": verifier.origin_of_nonfinite(incident)}

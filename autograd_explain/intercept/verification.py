@@ -96,8 +96,9 @@ class Verifier:
         source = incident.program.cell(request.cell)
         return own_first(rewrites, "" if source is None else source.text)
 
-    def differences(self, incident: Incident) -> tuple[GradientDifference, ...]:
-        """How the gradients of an overwritten value's program differ from the intended ones."""
+    def differences(self, incident: Incident) -> tuple[GradientDifference, ...] | None:
+        """How the gradients of a program that went wrong silently differ from the intended ones;
+        None where that is not known."""
         from ..verification import reference_gradients
 
         return reference_gradients(self._request(incident, overwritten=True))

@@ -41,6 +41,7 @@ from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
 from .observe.graph_modules import GraphModules
 from .observe.mode_stack import COMPILED, ModeStack
+from .observe.module_hooks import ModuleHooks
 from .observe.new_parameters import NewParameters
 from .observe.observed_history import ObservedHistory
 from .observe.opaque_layers import OpaqueLayers
@@ -358,6 +359,7 @@ class Recording:
         backwards = Backwards(recorder, presence)
         parameters = NewParameters(recorder, presence)
         graphs = GraphModules(recorder, presence)
+        registered = ModuleHooks(recorder, presence)
         stacks = FormattedStacks(presence)
         self._begun = first, _ = sequence(), recorder
         try:
@@ -371,6 +373,7 @@ class Recording:
                 backwards.enter()
                 parameters.enter()
                 graphs.enter()
+                registered.enter()
                 stacks.enter()
                 yield self
         finally:

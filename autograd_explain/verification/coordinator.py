@@ -44,6 +44,7 @@ _MODES = {
     Reference.RETAINED_GRADIENTS: (Mode.RETAINED_GRADIENTS, Mode.RETAINED_GRADIENTS),
     Reference.OWN_DERIVATIVES: (Mode.OWN_DERIVATIVES, Mode.OWN_DERIVATIVES),
     Reference.OWN_GRADIENTS: (Mode.OWN_GRADIENTS, Mode.OWN_GRADIENTS),
+    Reference.HOOKS_ONCE: (Mode.HOOKS_ONCE, Mode.HOOKS_ONCE),
 }
 _BYTES_OF_BUDGET = 4  # a snapshot may take this share of the memory
 

@@ -234,6 +234,7 @@ class Reference(str, Enum):
     OWN_DERIVATIVES: where a custom Function ignores the gradient that comes in, it hands back the
     derivative of its own forward.
     OWN_GRADIENTS: what runs inside a backward writes into copies of the gradients it is handed.
+    HOOKS_ONCE: a hook that is registered again takes the place of the one before.
     KEPT_CHECKPOINTS: the same, where the second run of a checkpointed function differs.
     NONE: nothing tells what was meant (cut graphs).
     """
@@ -244,6 +245,7 @@ class Reference(str, Enum):
     RETAINED_GRADIENTS = "retained_gradients"
     OWN_DERIVATIVES = "own_derivatives"
     OWN_GRADIENTS = "own_gradients"
+    HOOKS_ONCE = "hooks_once"
     KEPT_CHECKPOINTS = "kept_checkpoints"
     NONE = "none"
 
@@ -276,6 +278,7 @@ def is_of_anomaly_mode(message: str) -> bool:
 _OF_SIGNALS = {
     "gradient-ignored": Reference.OWN_DERIVATIVES,
     "gradient-overwritten": Reference.OWN_GRADIENTS,
+    "hook-registered-again": Reference.HOOKS_ONCE,
     # What the graph saved is as it was: with copies of that, too, the wrong value is used.
     "kept-output-overwritten": Reference.NONE,
 }

@@ -19,6 +19,7 @@ from .compare import Agreement, compare
 from .dependence import Dependence, Reach, Shift
 from .differences import Nudge, Slope, Slopes
 from .gradient_log import GradientLog
+from .hooks_once import hooks_once
 from .independent_backward import IgnoredGradients
 from .lenient import Lenient
 from .nonfinite import NonFiniteGradients, is_wrong, is_zero
@@ -58,6 +59,7 @@ class Mode(str, Enum):
     IGNORED = "ignored"  #: custom Functions are asked twice; it ends behind one that ignores that
     OWN_DERIVATIVES = "own_derivatives"  #: these get the derivative of their forward
     OWN_GRADIENTS = "own_gradients"  #: what runs inside a backward gets gradients of its own
+    HOOKS_ONCE = "hooks_once"  #: a hook takes the place of the one with the same code
     SEVERED = "severed"  #: what leaves the graph is noted, and moved
     NONFINITE = "nonfinite"  #: it ends at the first gradient that is not finite
     NONFINITE_VALUES = "nonfinite_values"  #: the same, and every result is looked at
@@ -306,6 +308,8 @@ class ReplaySession:
         with ExitStack() as stack:
             if job.mode is Mode.OWN_GRADIENTS:
                 stack.enter_context(own_gradients(self._alive.tensors()))
+            if job.mode is Mode.HOOKS_ONCE:
+                stack.enter_context(hooks_once())
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
                 # A write that torch refuses may also meet a saved value.
                 copies.protect_existing(_with_graph(self._alive.tensors()))

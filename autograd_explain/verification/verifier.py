@@ -98,14 +98,14 @@ def try_edits(edits: Edits, request: Request) -> Rewrite:
     return verify([Proposal("", edits)], request, keep_all=True)[0]
 
 
-def reference_gradients(request: Request) -> tuple[GradientDifference, ...]:
-    """The gradients of the original program that differ from the reference; () where none does
-    or where no reference is sound."""
+def reference_gradients(request: Request) -> tuple[GradientDifference, ...] | None:
+    """The gradients of the original program that differ from the reference; None where that is not
+    known: nothing was run, or no reference is sound."""
     if request.reference is Reference.NONE:
-        return ()
-    trials = _Trials(request, gradients=True)
-    verdict = trials.run().get(ORIGINAL)
-    return verdict.gradients if verdict is not None else ()
+        return None
+    verdict = _Trials(request, gradients=True).run().get(ORIGINAL)
+    known = verdict is not None and verdict.outcome in (Outcome.VERIFIED, Outcome.DIFFERS)
+    return verdict.gradients if verdict is not None and known else None
 
 
 def evidence_against(proposals: Sequence[Proposal], request: Request) -> tuple[int | None, ...]:

@@ -13,6 +13,7 @@ from ...program_index import Definition, index_of
 
 _REGISTERS = ("register_hook", "register_post_accumulate_grad_hook", "register_prehook",
               "register_full_backward_hook", "register_full_backward_pre_hook")  # fmt: skip
+_OF_FORWARD = ("register_forward_hook", "register_forward_pre_hook")
 _OF_MODULE = 3  #: module, gradients of its inputs, gradients of its outputs
 
 
@@ -45,6 +46,13 @@ def hook_named(program: Program, name: str) -> Hook | None:
     ((definition, tensors),) = found.values()
     named = [p for p in positional_parameters(definition.node) if p not in ("self", "cls")]
     return Hook(definition, (named or [""])[-1], tuple(dict.fromkeys(tensors)))
+
+
+def registrations(program: Program, hook: Definition) -> Iterator[tuple[Place, str]]:
+    """The calls that register a hook, newest cell first, and on what."""
+    for source, call, given in _registered(program, *_REGISTERS, *_OF_FORWARD):
+        if any(meant.node is hook.node for meant in _meant(program, source, given)):
+            yield source.place(call.lineno, None, call), ast.unparse(call.func.value)
 
 
 class _Method(ast.Call):

@@ -1,52 +1,78 @@
-"""Tensor hooks that every round registers once more on what an optimizer steps."""
+"""Hooks that are registered again and again, on what an optimizer steps or on a module."""
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import CodeType
+from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from .finding import CandidateFault, Mark, Marks, Weak, weak
+from ...hooks import OF_MODULE, OF_TENSOR, code_of, hooks_in
+from .finding import CandidateFault, Mark, Marks, Weak
 
-_ROUNDS = 3  #: steps, at each of which there is one more
+_ROUNDS = 3  #: numbers of them, each found by a step, and each larger than the one before
+_MAX_MODULES = 1_000
+#: What is known of hooks that were taken away again.
+_SETTLED = (0,) * _ROUNDS
 
 
 class PiledHooks:
-    """Counts the hooks of one code object on each parameter, step by step."""
+    """Follows the number of hooks of one code object on each parameter and module, from step to
+    step; one that stays the same in between (a hook for each epoch) is one number."""
 
     def __init__(self) -> None:
         self.found: list[CandidateFault] = []
-        self._counts: dict[tuple[int, CodeType], tuple[Weak, list[int]]] = {}
+        self._counts: dict[tuple[int, CodeType], tuple[Callable[[], Any], tuple[int, ...]]] = {}
+        self._modules: dict[int, weakref.ref[nn.Module]] = {}
 
     def begin(self) -> None:
         """A cell begins."""
         self.found.clear()
 
+    def registered(self, module: nn.Module, table: str) -> None:
+        """A module has got a hook; one that has two of the same code is looked at from here on."""
+        codes = Counter(_codes(module, {"": table}))
+        if len(self._modules) < _MAX_MODULES and any(count > 1 for count in codes.values()):
+            key = id(module)
+            self._modules[key] = weakref.ref(module, lambda _: self._modules.pop(key, None))
+
     def before_step(self, parameters: list[Tensor], backward: Mark, step: Mark) -> None:
-        for parameter in (p for p in parameters if p._backward_hooks):
-            for code, count in Counter(_codes(parameter)).items():
-                key = id(parameter), code
-                if key not in self._counts:
-                    gone = partial(self._gone, key)
-                    self._counts[key] = Weak(parameter, gone), []
-                _, counts = self._counts[key]
-                if len(counts) == _ROUNDS:
-                    continue
-                counts.append(count)
-                if len(counts) == _ROUNDS and counts[0] < counts[1] < counts[2]:
-                    evidence = {"parameters": (weak(parameter),), "hook": code, "times": count}
-                    marks: Marks = {"backward": (backward,), "step": (step,)}
-                    self.found.append(CandidateFault("hook-registered-again", marks, evidence))
+        for parameter in parameters:
+            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+                self._look(parameter, OF_TENSOR, "parameters", (backward, step))
+        for known in list(self._modules.values()):
+            if (module := known()) is not None:
+                self._look(module, OF_MODULE, "modules", (backward, step))
+
+    def _look(self, owner: Any, tables: Mapping[str, str], key: str, at: tuple[Mark, Mark]) -> None:
+        for code, count in Counter(_codes(owner, tables)).items():
+            weak, counts = self._known(owner, code)
+            if len(counts) == _ROUNDS or counts[-1:] == (count,):
+                continue
+            counts = _SETTLED if counts and count < counts[-1] else (*counts, count)
+            self._counts[id(owner), code] = weak, counts
+            if len(counts) == _ROUNDS and counts != _SETTLED:
+                marks: Marks = {"backward": (at[0],), "step": (at[1],)}
+                evidence = {key: (weak,), "hook": code, "times": count}
+                self.found.append(CandidateFault("hook-registered-again", marks, evidence))
+
+    def _known(self, owner: Any, code: CodeType) -> tuple[Callable[[], Any], tuple[int, ...]]:
+        key = id(owner), code
+        if key not in self._counts:
+            make = Weak if isinstance(owner, Tensor) else weakref.ref
+            self._counts[key] = make(owner, partial(self._gone, key)), ()
+        return self._counts[key]
 
     def _gone(self, key: tuple[int, CodeType], _: object) -> None:
         self._counts.pop(key, None)
 
 
-def _codes(parameter: Tensor) -> Iterator[CodeType]:
-    for hook in list((parameter._backward_hooks or {}).values()):
-        code = getattr(hook, "__code__", None)
-        if isinstance(code, CodeType):
-            yield code
+def _codes(owner: Any, tables: Mapping[str, str]) -> Iterator[CodeType]:
+    for table in tables.values():
+        for hook in list(hooks_in(owner, table).values()):
+            if (code := code_of(hook)) is not None:
+                yield code
