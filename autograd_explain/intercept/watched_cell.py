@@ -125,10 +125,12 @@ class WatchedCell:
         return None
 
     def suspicions(self) -> tuple[Signal, ...]:
-        """What may be wrong, and only another run of the cell can tell."""
+        """What may be wrong, and only another run of the cell can tell; where there is none, of
+        what the source can tell, too."""
         with guarded("record"):
-            if self.recording is not None and self._checkpoint is not None:
-                return self.recording.suspicions()
+            if self.recording is not None:
+                run = self._checkpoint is not None
+                return self.recording.suspicions() if run else self.recording.piled_hooks()
         return ()
 
     def watched(self) -> Watched | None:

@@ -180,7 +180,12 @@ class Recording:
             ran = self.suspicion.after_functions(self.program.is_user_code)
             equal = self.suspicion.equal_sides()
         found = (self._signal(s) for s in (written, ran, equal) if s is not None)
-        return (*found, *self._partial_cuts())
+        return (*found, *self.piled_hooks(), *self._partial_cuts())
+
+    def piled_hooks(self) -> tuple[Signal, ...]:
+        """Hooks that were registered again and again."""
+        found = self.suspicion.hooks.suspect()
+        return () if found is None else (self._signal(found),)
 
     def _partial_cuts(self) -> tuple[Signal, ...]:
         """Where values left the graph that a loss may depend on."""

@@ -1,15 +1,25 @@
 """Every round registers the same hook once more on a parameter or a module: all of them are called,
 and gradients are other than with one."""
 
+from __future__ import annotations
+
 import ast
+from types import CodeType
+from typing import TYPE_CHECKING
+
+import torch
 
 from autograd_explain.arguments import positional_parameters
-from autograd_explain.inspect.facts.silent_evidence import culprit, event, name_of, tensors
+from autograd_explain.inspect.facts.silent_evidence import culprit, event, name_of
 from autograd_explain.inspect.facts.user_hooks import registrations
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Certainty, Confidence, Event, Finding, What, label
 from autograd_explain.program import last_name
 from autograd_explain.program_index import Definition
+
+if TYPE_CHECKING:
+    from autograd_explain.record.detect.piled_hooks import Piled
 
 PATTERNS = ("hook-registered-again",)
 
@@ -24,16 +34,16 @@ _LOGS = frozenset("append add extend update put write add_scalar add_histogram".
 
 
 def diagnose(scene: Scene) -> Finding[None] | None:
-    hook = scene.index.definition_of(scene.incident.evidence["hook"])
-    if hook is None or not _matters(scene, hook):
-        return None
-    registered = next(registrations(scene.program, hook), None)
+    found = _piled(scene)
     failed = event(scene, What.FAILED, "backward")
-    if registered is None or failed is None:
+    registered = None if found is None else next(registrations(scene.program, found[1]), None)
+    if found is None or registered is None or failed is None:
         return None
-    at, owner = registered
-    parameter = next(iter(tensors(scene, "parameters")), None)
-    name = _module_name(scene, owner) if parameter is None else name_of(scene, parameter)
+    at, written = registered
+    piled, _ = found
+    owner = piled.owner()
+    parameter = owner if is_a(owner, torch.Tensor) else None
+    name = _module_name(scene, owner, written) if parameter is None else name_of(scene, parameter)
     return Finding(
         cause="hook_registered_again",
         confidence=Confidence.PROVEN,
@@ -41,26 +51,30 @@ def diagnose(scene: Scene) -> Finding[None] | None:
             "parameter": name,
             "registered": at.source,
             "place": label(at),
-            "times": str(scene.incident.evidence["times"]),
+            "times": str(piled.times),
         },
-        tensors=(culprit(scene, parameter, name, owner),),
+        tensors=(culprit(scene, parameter, name, written),),
         events=(Event(What.CAUSE, at, certainty=Certainty.INFERRED), failed),
     )
 
 
-def _module_name(scene: Scene, owner: str) -> str:
-    """The module that has the hooks; where no name leads to it, what the source calls it."""
-    known = [weak() for weak in scene.incident.evidence.get("modules", ())]
+def _piled(scene: Scene) -> tuple[Piled, Definition] | None:
+    """What is to blame, where gradients are other than with one hook of each code: another run of
+    the cell tells, as a mask that is put on twice makes no difference.  Of several, and where
+    nothing was run, a hook that gives another value."""
+    evidence = scene.incident.evidence
+    differences = evidence.get("gradients")
+    every: dict[CodeType, Piled] = {piled.code: piled for piled in reversed(evidence["piled"])}
+    known = [(p, d) for c, p in every.items() if (d := scene.index.definition_of(c)) is not None]
+    if differences is None or len(every) > 1:
+        known = [(piled, hook) for piled, hook in known if _gives_another(hook)]
+    return next(iter(known), None) if differences is None or differences else None
+
+
+def _module_name(scene: Scene, module: object, written: str) -> str:
+    """The name of a module; where none leads to it, what the source calls it."""
     held = scene.names.held_modules
-    return next((name for name, module in held if any(module is m for m in known)), owner)
-
-
-def _matters(scene: Scene, hook: Definition) -> bool:
-    """Whether gradients are other than with one such hook, which another run of the cell tells; a
-    mask that is put on twice makes no difference.  Where there was none, whether it is a hook that
-    gives another value."""
-    differences = scene.incident.evidence.get("gradients")
-    return _gives_another(hook) if differences is None else bool(differences)
+    return next((name for name, other in held if other is module), written)
 
 
 def _gives_another(hook: Definition) -> bool:

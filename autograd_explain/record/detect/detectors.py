@@ -391,7 +391,6 @@ class Detectors:
         found = (
             *(*self.overwrites.found, *unrecorded),
             *(*self.gradients.found, *self.gradients.stale.found, *self.outputs.found),
-            *self.hooks.found,
             *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}

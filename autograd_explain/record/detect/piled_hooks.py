@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -20,18 +21,34 @@ _MAX_MODULES = 1_000
 _SETTLED = (0,) * _ROUNDS
 
 
+@dataclass(frozen=True)
+class Piled:
+    """Hooks of one code object, so many of them, on a parameter or a module."""
+
+    owner: Callable[[], Tensor | nn.Module | None]
+    code: CodeType
+    times: int
+
+
 class PiledHooks:
     """Follows the number of hooks of one code object on each parameter and module, from step to
     step; one that stays the same in between (a hook for each epoch) is one number."""
 
     def __init__(self) -> None:
-        self.found: list[CandidateFault] = []
+        self._found: list[Piled] = []
+        self._marks: Marks = {}
         self._counts: dict[tuple[int, CodeType], tuple[Callable[[], Any], tuple[int, ...]]] = {}
         self._modules: dict[int, weakref.ref[nn.Module]] = {}
 
     def begin(self) -> None:
         """A cell begins."""
-        self.found.clear()
+        self._found.clear()
+
+    def suspect(self) -> CandidateFault | None:
+        """All of the cell, as only another run of it tells whether they make a difference."""
+        piled = tuple(self._found)
+        name = "hook-registered-again"
+        return CandidateFault(name, self._marks, {"piled": piled}) if piled else None
 
     def registered(self, module: nn.Module, table: str) -> None:
         """A module has got a hook; one that has two of the same code is looked at from here on."""
@@ -41,14 +58,17 @@ class PiledHooks:
             self._modules[key] = weakref.ref(module, lambda _: self._modules.pop(key, None))
 
     def before_step(self, parameters: list[Tensor], backward: Mark, step: Mark) -> None:
+        known_before = len(self._found)
         for parameter in parameters:
             if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
-                self._look(parameter, OF_TENSOR, "parameters", (backward, step))
+                self._look(parameter, OF_TENSOR)
         for known in list(self._modules.values()):
             if (module := known()) is not None:
-                self._look(module, OF_MODULE, "modules", (backward, step))
+                self._look(module, OF_MODULE)
+        if len(self._found) > known_before:
+            self._marks = {"backward": (backward,), "step": (step,)}
 
-    def _look(self, owner: Any, tables: Mapping[str, str], key: str, at: tuple[Mark, Mark]) -> None:
+    def _look(self, owner: Any, tables: Mapping[str, str]) -> None:
         for code, count in Counter(_codes(owner, tables)).items():
             weak, counts = self._known(owner, code)
             if len(counts) == _ROUNDS or counts[-1:] == (count,):
@@ -56,9 +76,7 @@ class PiledHooks:
             counts = _SETTLED if counts and count < counts[-1] else (*counts, count)
             self._counts[id(owner), code] = weak, counts
             if len(counts) == _ROUNDS and counts != _SETTLED:
-                marks: Marks = {"backward": (at[0],), "step": (at[1],)}
-                evidence = {key: (weak,), "hook": code, "times": count}
-                self.found.append(CandidateFault("hook-registered-again", marks, evidence))
+                self._found.append(Piled(weak, code, count))
 
     def _known(self, owner: Any, code: CodeType) -> tuple[Callable[[], Any], tuple[int, ...]]:
         key = id(owner), code
