@@ -53,6 +53,18 @@ log_shape, rate = torch.zeros((), requires_grad=True), torch.ones(3, requires_gr
 Gamma(log_shape.exp(), rate).cdf(torch.ones(3)).sum().backward()
 """
 
+DUAL = """# %%
+import torch
+import torch.autograd.forward_ad as fwAD
+points = torch.zeros(2, 2)
+def spread(p):
+    return torch.cdist(p * 2, points)
+# %%
+with fwAD.dual_level():
+    moved = fwAD.make_dual(points, torch.ones(2, 2))
+    spread(moved)
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "names", "said"),
@@ -60,6 +72,7 @@ Gamma(log_shape.exp(), rate).cdf(torch.ones(3)).sum().backward()
         (INTEGERS_IN_A_CLASS, ("self.xs", "xs"), "`self.xs` holds whole numbers (int64)"),
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
+        (DUAL, ("moved",), "`torch.cdist(p * 2, points)` uses `_cdist_forward`"),
         (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),
         (FUNCTION, ("Round", "quantize"), "`Round.backward` does not return one gradient"),
     ],

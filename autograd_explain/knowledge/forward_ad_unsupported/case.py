@@ -1,10 +1,12 @@
 # %%
 import torch
-import torch.autograd.forward_ad as fwAD
+from torch.func import jvp
+from torch.nn.functional import scaled_dot_product_attention
 
-points = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+tokens = torch.linspace(-1, 1, 24).reshape(1, 1, 3, 8)
 # %%
-with fwAD.dual_level():
-    moved = fwAD.make_dual(points, torch.ones(2, 2))
-    distances = torch.cdist(moved, points)
-    print(fwAD.unpack_dual(distances).tangent)
+def mixed(x):
+    return scaled_dot_product_attention(x, x, x)
+
+
+values, slopes = jvp(mixed, (tokens,), (torch.ones_like(tokens),))

@@ -1,9 +1,16 @@
 """An operation has no forward-mode derivative."""
 
+from collections.abc import Iterator
+from itertools import islice
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import failing_call
+from autograd_explain.inspect.facts.torch_call import failing_call, local
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = (
     "forward-ad-not-implemented",
@@ -14,22 +21,40 @@ PATTERNS = (
 )
 
 EXAMPLE = {
-    "place": "In[2]:3",
-    "op": "_cdist_forward",
-    "call": "torch.cdist(moved, points)",
+    "place": "In[2]:2",
+    "op": "_scaled_dot_product_flash_attention_for_cpu",
+    "call": "scaled_dot_product_attention(x, x, x)",
 }
 
+#: The attention kernels that are one operation begin so.
+_FUSED = "_scaled_dot_product"
+_SHOWN = 3  #: of the tensors that have a tangent
 
-def diagnose(scene: Scene) -> Finding | None:
+
+def diagnose(scene: Scene) -> Finding[bool] | None:
     call = failing_call(scene)
+    op = scene.match.captures.get("op", "")
     return finding_from_message(
         scene,
         "forward_ad_unsupported",
         EXAMPLE,
         facts={
-            "op": scene.match.captures.get("op", ""),
+            "op": op,
             "call": "" if call is None else call.text,
         },
         at=call,
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
-    )
+        tensors=[TensorFact(Role.CULPRIT, n) for n in islice(_with_tangent(scene, call), _SHOWN)],
+    ).with_details(op.startswith(_FUSED))
+
+
+def _with_tangent(scene: Scene, call: ExprAt | None) -> Iterator[tuple[str, ...]]:
+    """What forward mode started from, by its names: what a transform of torch.func's was given,
+    else the duals that the program made and that the failing call was computed from.  Names alone:
+    the level that the tangents belonged to is over when the failure is looked at."""
+    given = local(scene, "_jvp_with_argnums", "flat_primals")
+    if given is not MISSING:
+        yield from filter(None, map(scene.names.of, given))
+    elif call is not None:
+        duals = (s for s in computation(scene, call) if s.called == "make_dual")
+        yield from filter(None, (stored_names(scene, s) for s in duals))

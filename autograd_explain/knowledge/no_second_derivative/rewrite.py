@@ -12,7 +12,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
@@ -27,7 +27,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
-from autograd_explain.rewrite.transforms.grad_mode import under_guard
+from autograd_explain.rewrite.transforms.grad_mode import with_plain_attention
 
 from .kept import Kept
 from .kernel import Kernel
@@ -195,13 +195,9 @@ def _unpacks(statement: Statement) -> bool:
 
 def _plain_attention(site: Site[Kept | Kernel | None]) -> Edits | None:
     """Each statement that runs attention, under the kernel that is made of ordinary operations."""
-    torch, details = torch_at(site.program, site.place), site.details
-    if torch is None or not isinstance(details, Kernel):
-        return None
-    of = f"{torch}.nn.attention"
-    guard, edits = f"{of}.sdpa_kernel({of}.SDPBackend.MATH)", None
-    for place in details.attention:
-        wrapped = under_guard(site.program, place, guard)
+    edits, details = None, site.details
+    for place in details.attention if isinstance(details, Kernel) else ():
+        wrapped = with_plain_attention(site.program, place)
         edits = merge(edits, wrapped) if edits else wrapped
     return edits
 

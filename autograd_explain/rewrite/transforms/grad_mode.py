@@ -26,7 +26,7 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft
-from ..engine.imports import Imports, imports_at
+from ..engine.imports import Imports, imports_at, torch_at
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .move_statement import independent, lifted, run_between
@@ -49,6 +49,14 @@ def under_no_grad(
     if first is None or guard is None or any(is_off(imports, node) for node in tree.path(first)):
         return None
     return under_guard(program, place, guard, last_place)
+
+
+def with_plain_attention(program: Program, place: Place | None) -> Edits | None:
+    """A statement under the attention kernel that is made of ordinary operations."""
+    torch = torch_at(program, place)
+    of = f"{torch}.nn.attention"
+    guard = f"{of}.sdpa_kernel({of}.SDPBackend.MATH)"
+    return None if torch is None else under_guard(program, place, guard)
 
 
 def under_guard(

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "forward mode through an operation without a formula": (
+        """
+import torch.autograd.forward_ad as fwAD
+points = torch.zeros(2, 2)
+# %%
+with fwAD.dual_level():
+    moved = fwAD.make_dual(points, torch.ones(2, 2))
+    distances = torch.cdist(moved * 2, points)
+""",
+        "forward_ad_unsupported",
+        "",
+        "",
+    ),
     "a copy of the network is adapted": (
         """
 import copy
