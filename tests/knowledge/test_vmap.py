@@ -90,3 +90,47 @@ def test_a_rewrite_inside_a_transform_is_tried() -> None:
     found = play(cells_of(f"{START}{function}# %%\n{call}\n"), watched=True, verify=True).diagnosis
     assert found is not None
     assert found.rewrites[0].outcome is Outcome.RUNS
+
+
+def function_with_context(*forward: str) -> str:
+    body = "".join(f"        {line}\n" for line in forward)
+    function = (
+        "class Gate(torch.autograd.Function):\n    @staticmethod\n"
+        f"    def forward(ctx, x, scale, *rest):\n{body}\n"
+        "    @staticmethod\n    def backward(ctx, g):\n"
+        "        return g * ctx.saved_tensors[0], None\n"
+        "def f(x):\n    return Gate.apply(x, 2.0).sum()\n"
+    )
+    return f"{function}# %%\nvmap(grad(f))(torch.rand(4, 3))\n"
+
+
+def test_what_a_function_keeps_is_set_apart() -> None:
+    """Inputs and outputs are handed to it, what lies between is computed once more."""
+    forward = ("soft = (x * scale).sigmoid()", "ctx.n = len(x)", "y = soft.round()")
+    written = function_with_context(*forward, "ctx.save_for_backward(soft, x, y)", "return y")
+    diagnosis = explained(cells := cells_of(START + written))
+    assert diagnosis.finding.tensors[0].names == ("Gate",)
+    repaired = edited(cells, diagnosis.rewrites[0])
+    assert [line for line in added(cells, repaired) if line] == [
+        "generate_vmap_rule = True",
+        "def forward(x, scale, *rest):",
+        "def setup_context(ctx, inputs, output):",
+        "x, scale, *_ = inputs",
+        "y = output",
+    ]
+    run(repaired)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        ("m = torch.rand_like(x)", "ctx.save_for_backward(m)", "return x * m"),
+        ("m = x > 0", "ctx.m = m", "ctx.save_for_backward(x)", "return x * m"),
+        ("ctx.save_for_backward(x)", "if scale:", "    return x", "return -x"),
+        ("m = x.exp()", "m[0] = 0", "ctx.save_for_backward(m)", "return x * m"),
+        ("x = x.exp()", "ctx.save_for_backward(x)", "return x * 2"),
+    ],
+    ids=("random", "a tensor as attribute", "returns early", "written", "another input"),
+)
+def test_what_cannot_be_computed_once_more_stays(forward: tuple[str, ...]) -> None:
+    assert explained(cells_of(START + function_with_context(*forward))).rewrites == ()

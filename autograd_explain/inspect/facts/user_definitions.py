@@ -35,6 +35,13 @@ def functions(scene: Scene) -> tuple[type, ...]:
     return tuple(dict.fromkeys(c for c in found if isinstance(c, type)))
 
 
+def function_names(scene: Scene, cls: type) -> tuple[str, ...]:
+    """What the program calls a Function: its class, and `quantize = Quantize.apply`."""
+    bound = scene.incident.namespace.items()
+    applied = [n for n, v in bound if getattr(v, "__self__", None) is cls and n[:1] != "_"]
+    return (cls.__name__, *applied)
+
+
 def function_at(source: Source, line: int) -> ast.FunctionDef | None:
     """The function whose code begins at a line, that of its first decorator."""
     for node in source.nodes:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autograd_explain.inspect.facts.finding_from_message import At, finding_from_message
-from autograd_explain.inspect.facts.user_definitions import function_of_node, functions
+from autograd_explain.inspect.facts.user_definitions import (
+    function_names,
+    function_of_node,
+    functions,
+)
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
@@ -112,7 +116,7 @@ def _of_dtypes(scene: Scene) -> Finding[Details] | None:
         facts=facts,
         at=At.FAILING if found is None else found.operand,
         confidence=Confidence.LIKELY if found is None else Confidence.PROVEN,
-        tensors=(TensorFact(Role.CULPRIT, _names(scene, cls)),),
+        tensors=(TensorFact(Role.CULPRIT, function_names(scene, cls)),),
         variant=Why.DTYPE.value if found is not None else Why.DTYPES.value,
     )
     like = "" if found is None else found.like
@@ -172,18 +176,11 @@ def _of_values(scene: Scene) -> Finding[Details]:
         },
         at=at,
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
-        tensors=() if cls is None else (TensorFact(Role.CULPRIT, _names(scene, cls)),),
+        tensors=() if cls is None else (TensorFact(Role.CULPRIT, function_names(scene, cls)),),
     )
     expected, count, index = (int(told.facts[n] or 0) for n in ("expected", "count", "index"))
     details = Details(Why(told.variant), expected, count, index, frozenset(unneeded))
     return told.with_details(details)
-
-
-def _names(scene: Scene, cls: type) -> tuple[str, ...]:
-    """What the program calls the Function: its class, and `quantize = Quantize.apply`."""
-    bound = scene.incident.namespace.items()
-    applied = [n for n, v in bound if getattr(v, "__self__", None) is cls and n[:1] != "_"]
-    return (cls.__name__, *applied)
 
 
 def _function(scene: Scene) -> type | None:

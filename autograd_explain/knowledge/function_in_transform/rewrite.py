@@ -1,28 +1,29 @@
-"""`generate_vmap_rule = True` at the top of the class."""
+"""`forward` without its context, and `generate_vmap_rule = True` at the top of the class."""
 
-import ast
-
-from autograd_explain.model import Span
-from autograd_explain.program import Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.tree import tree_of
 
+from .apart import context_apart, with_rule
 from .diagnose import Details
 
 
+def _set_apart(site: Site[Details]) -> Edits | None:
+    details = site.details
+    return context_apart(site.program, details.forward, details.tensors, details.batched)
+
+
 def _generated(site: Site[Details]) -> Edits | None:
-    found = index_of(site.program).classes(site.details.function)[:1]
-    return apply_patches(_rule(source, node) for source, node in found)
+    for source, node in index_of(site.program).classes(site.details.function)[:1]:
+        tree = tree_of(site.program, source)
+        owner = tree.statement(source.place(node.lineno, None, node))
+        if owner is not None:
+            return Draft(tree).change(owner, with_rule).edits()
+    return None
 
 
-def _rule(source: Source, node: ast.ClassDef) -> Patch:
-    """Before the first statement of the body, with a blank line behind."""
-    first = node.body[0]
-    decorators = getattr(first, "decorator_list", [])
-    line = min([first.lineno, *(d.lineno for d in decorators)]) + source.offset
-    point = Span(line, first.col_offset, line, first.col_offset)
-    return Patch(source, point, "generate_vmap_rule = True\n\n" + " " * first.col_offset)
-
-
-propose: Propose[Details] = by_table(Fix("generate_rule", _generated, when=lambda d: d.batching))
+propose: Propose[Details] = by_table(
+    Fix("setup_context", _set_apart, when=lambda d: d.forward is not None),
+    Fix("generate_rule", _generated, when=lambda d: d.batching),
+)
