@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from watching import signals
+from watching import session, signals
 
 HEAD = """\
 import torch
@@ -60,3 +60,27 @@ def test_other_sums_are_not_told(written: str) -> None:
 
 def test_a_fixed_point_is_meant() -> None:
     assert signals((HEAD, FIXED_POINT)) == []
+
+
+@pytest.mark.parametrize("book", ["book.weight.detach()", "book.weight"])
+def test_a_choice_whose_codes_are_stopped_once_more_is_no_part_of_the_cause(book: str) -> None:
+    chosen = LOOP.replace("nearest(z)", f"torch.cdist(z.detach(), {book}).argmin(1)")
+    *first, beside, through, loss, end, step = chosen.format("z + (q - z).detach()").split("\n")
+    lines = (*first, through, beside.replace("q", "s"), loss, end, step)
+    (found,) = signals((HEAD, "\n".join(lines)))
+    assert [m.place.line for m in found.moments["cut"]] == [5]
+
+
+TERM = (
+    "def chosen(z):\n    q = book(nearest(z))\n    return {}\nfor _ in range(2):\n"
+    "    opt.zero_grad()\n    z = enc(x)\n    loss = (dec(z) - x).pow(2).mean()\n"
+    "    loss = loss + (chosen(z) - z.detach()).pow(2).mean()\n    loss.backward()\n    opt.step()"
+)
+
+
+@pytest.mark.parametrize("made", ["q.detach()", "torch.no_grad()(lambda: q * 1.0)()"])
+def test_a_term_without_a_graph_is_told_by_what_gets_no_gradient(made: str) -> None:
+    """Not by what its other side stops on purpose."""
+    found, recording = session((HEAD, TERM.format(made)), {})
+    assert [m.place.line for s in found for m in s.moments["cut"][:1]] == [3]
+    assert recording.suspicions() == ()

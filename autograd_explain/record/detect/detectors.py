@@ -379,7 +379,9 @@ class Detectors:
     ) -> CandidateFault | None:
         """Where values left the graph that a loss of the cell may depend on."""
         roots = sorted(self._roots.values(), key=lambda mark: mark.clock, reverse=True)
-        return partial_cut(self.cuts, sites, roots, self._told, is_helper)
+        lost = {m.site for s in self.gradients.graph_cuts() if s.sure for m in s.marks["cut"]}
+        told = self.cuts.of_terms_with(lost)
+        return partial_cut(self.cuts, sites, roots, self._told, is_helper, told)
 
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""

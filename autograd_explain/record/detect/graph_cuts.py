@@ -84,6 +84,7 @@ class Cuts:
         self.applied: set[CodeType] = (
             set()
         )  #: the `forward` of each custom Function in a loss's graph
+        self.terms: set[frozenset[int]] = set()  #: of each number without a graph that was added
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._since = 0
@@ -283,11 +284,24 @@ class Cuts:
             return
         with quiet():
             for out in tensors_in((result,)):
-                added = _added(given, found, out)
+                added = self._added(given, found, out)
                 self._trace(out, found, added)
                 if added and out.requires_grad and out.dim():
                     for site in added:
                         self.cuts[site].wide = True
+
+    def _added(self, given: list[_Trace], found: frozenset[int], out: Tensor) -> frozenset[int]:
+        """The cuts to which the result of these is only added, or has no graph itself."""
+        if not out.requires_grad:
+            return found
+        terms = [trace for trace in given if trace[2]]
+        if not terms:
+            return _NOTHING
+        sums = _is_sum(out)
+        known = [(t, added) for gone, _, added in terms if (t := gone()) is not None]
+        if sums and not out.dim():
+            self.terms.update(added for t, added in known if not t.requires_grad)
+        return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
 
     def _written_through(self, view: Any) -> None:
         """What was written into a view is in what it is a view of: `out.narrow(0, i, 1).copy_(x)`.
@@ -329,6 +343,7 @@ class Cuts:
         """A cell begins: each site is looked at once more."""
         self._begun = clock
         self.first.clear()
+        self.terms.clear()
         self.rounds, self._started = 0, time.perf_counter()
         for cut in self.cuts.values():
             cut.looks = min(cut.looks, _LOOKS - 1)
@@ -344,6 +359,14 @@ class Cuts:
         """Where tensors left after a time that went into a loss."""
         reached = (site for site, backward in self.reached.items() if backward.clock > since)
         return [cut for site in reached if (cut := self.cuts[site]).above]
+
+    def is_term(self, cut: CutSite) -> bool:
+        """Whether a loss has had what left as a term, or in one, that has no graph."""
+        return bool(cut.added and self.of_terms_with({cut.site}))
+
+    def of_terms_with(self, sites: set[int]) -> set[int]:
+        """All cuts in those terms of a loss without a graph in which there is one of these."""
+        return {site for term in self.terms if term & sites for site in term}
 
     def choices_added(self, since: int) -> list[CutSite]:
         """Operations without a derivative that alone lead, after a time, to a number that is a
@@ -429,18 +452,6 @@ class Cuts:
                 forget = self.traces.pop
                 held = Weak(tensor, lambda _: forget(key, None))
             self.traces[key] = (held, sites, added)
-
-
-def _added(given: list[_Trace], found: frozenset[int], out: Tensor) -> frozenset[int]:
-    """The cuts to which the result of these is only added, or has no graph itself."""
-    if not out.requires_grad:
-        return found
-    terms = [trace for trace in given if trace[2]]
-    if not terms:
-        return _NOTHING
-    sums = _is_sum(out)
-    known = ((t, added) for gone, _, added in terms if (t := gone()) is not None)
-    return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
 
 
 def _is_sum(out: Tensor) -> bool:

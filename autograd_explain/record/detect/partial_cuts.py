@@ -9,7 +9,7 @@ and where a distribution drew a sample that it could have computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import CodeType
@@ -32,17 +32,19 @@ def partial_cut(
     roots: Sequence[Mark],
     since: int,
     is_helper: Callable[[int], bool],
+    told: Container[int] = (),
 ) -> CandidateFault | None:
     """What to ask of another run: `cut` are the calls by which values left, `backward` the roots,
     the last one first; `stops` are files and lines of those that were written as a stop.
-    `is_helper` says of a site that all which its function does is to stop a gradient."""
+    `is_helper` says of a site that all which its function does is to stop a gradient;
+    of what is `told` it is known that nothing of its term is in a graph."""
     if not roots:
         return None
     stops = [cut for cut in cuts.traced(since) if cut.way in _STOPS]
     idle = {_line(sites, site) for site in cuts.idle if stops}
 
     def is_asked(cut: CutSite) -> bool:
-        if cut.added > since or is_drawn(sites, cut.site):
+        if (cut.added > since and cut.site not in told) or is_drawn(sites, cut.site):
             return True
         return _line(sites, cut.site) in idle and not is_helper(cut.site)
 

@@ -30,6 +30,7 @@ _MAX_FILLS = 100
 _DESERTED = 2  #: steps in vain
 #: What is said to end the graph where the line also says so by a word.
 _WITHOUT_A_WORD = ("no_grad", "operation")
+_FURTHER = ("numpy", "number")  #: which are said to be below all that the cuts before them were
 
 
 @dataclass
@@ -496,6 +497,7 @@ class Gradients:
         cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
         # What a custom Function computes inside, its result stands for: that was cut off later.
         cuts = [c for c in cuts if not c.within] or cuts
+        cuts = [c for c in cuts if not any(_stops_all(other, c, lost) for other in cuts)] or cuts
         step = followed.cuts[cuts[0].site][0]
         marks: Marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "step": (step,)}
         reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]
@@ -505,7 +507,7 @@ class Gradients:
         elif self._backward is not None:
             marks["last_backward"] = (self._backward,)
         # Features are computed under no_grad on purpose, and a number may only be printed.
-        told = (c for c in cuts if c.way != "no_grad" or c.into)
+        told = (c for c in cuts if c.way != "no_grad" or c.into or self.cuts.is_term(c))
         meant = not any(c.site in self.cuts.reached for c in told)
         evidence = {
             "way": "function" if within else cuts[0].way,
@@ -527,6 +529,13 @@ def _is_habit(counts: list[int]) -> bool:
     two, three = counts[-2:], counts[-3:]
     alike = len(two) == 2 and two[0] == two[1] > 1
     return alike or (len(three) == 3 and min(three) > 0)
+
+
+def _stops_all(later: CutSite, cut: CutSite, lost: list[int]) -> bool:
+    """Whether what left at a cut is stopped once more, with all of the graph of what is lost: the
+    cut may stay, as that of a distance by which codes are chosen that are detached then."""
+    own = later.way not in _FURTHER and later.above.keys() >= set(lost)
+    return own and later is not cut and cut.site in later.behind
 
 
 def _clock(mark: Mark) -> int:
