@@ -406,6 +406,31 @@ def test_program(name: str) -> None:
     assert play(repaired, watched=True).diagnosis is None
 
 
+HELD_ELSEWHERE = """
+class Stepper:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.zero_grad, self.step = optimizer.zero_grad, optimizer.step
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+opt = Stepper(opt)
+# %%
+net[2] = nn.Linear(4, 1)
+"""
+
+
+def test_an_optimizer_that_another_object_holds_is_found_by_its_class() -> None:
+    cells = cells_of(TORCH + "# %%" + HELD_ELSEWHERE + STEPS)
+    found = play(cells, watched=True).diagnosis
+    assert found is not None and found.finding.facts["replaced"] == "net[2] = nn.Linear(4, 1)"
+    made = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nopt = Stepper(opt)"
+    assert made in "\n".join(edited(cells, found.rewrites[0])[2:])
+    other = "class Other(torch.optim.SGD):\n    pass\nopt = Stepper(Other(net.parameters()))"
+    cells = [c.replace("opt = Stepper(opt)", f"first = opt\n{other}") for c in cells]
+    found = play(cells, watched=True).diagnosis
+    assert found is not None and found.finding.facts["made"] == ""
+
+
 PROJECTED = """
 image, target = torch.rand(3, 3).requires_grad_(), torch.rand(3, 3)
 opt = torch.optim.Adam([image], lr=0.1)

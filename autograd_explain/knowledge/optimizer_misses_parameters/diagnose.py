@@ -63,14 +63,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if not names:
         return None
     optimizer = _named_optimizer(scene)
-    made = _construction(scene, optimizer)
+    made = _construction(scene, optimizer) or _only_optimizer(scene)
     unfrozen = _unfrozen(scene, missing)
     replaced = None
     if made is not None and not unfrozen:
         replaced = _replacement(scene, names[0], made, optimizer)
     later = None if made is None or not missing else _made_later(scene, missing[0], made)
-    if made is None and unfrozen:
-        made = _only_optimizer(scene)
     replaced = later if replaced is None else replaced
     if replaced is None and unfrozen:
         replaced = unfrozen[-1]
@@ -199,9 +197,11 @@ def _gone(scene: Scene) -> str:
 
 
 def _construction(scene: Scene, optimizer: str) -> Place | None:
-    """`optimizer = SGD(…)`, where one statement of the program makes it."""
+    """`optimizer = SGD(…)`, where one statement of the program makes it; not one that only keeps
+    it."""
     texts = {optimizer, f"self.{optimizer.rpartition('.')[2]}"} if optimizer else set()
-    found = [place for text in texts for place, _ in assignments(scene.program, text)]
+    given = (at for text in texts for at in assignments(scene.program, text))
+    found = [place for place, s in given if not isinstance(s.value, (ast.Name, ast.Attribute))]
     return found[0] if len(found) == 1 else None
 
 
@@ -220,9 +220,11 @@ def _kind(scene: Scene) -> str:
 
 
 def _only_optimizer(scene: Scene) -> Place | None:
-    """The program's only call of a class of torch.optim."""
-    found = [scene.slicer.place(call) for call in optimizers_made(scene)]
-    return found[0] if len(found) == 1 else None
+    """The program's only call of a class of torch.optim, where that is the optimizer's."""
+    found, kind = list(optimizers_made(scene)), _kind(scene)
+    if len(found) != 1 or kind not in ("", called_name(found[0].node)):
+        return None
+    return scene.slicer.place(found[0])
 
 
 def _replacement(scene: Scene, parameter: str, made: Place, optimizer: str) -> Place | None:

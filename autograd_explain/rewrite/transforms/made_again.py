@@ -42,7 +42,8 @@ def holders(
     program: Program, tree: Tree, own: Statement, optimizer: Place | None = None
 ) -> Sequence[_At]:
     """The statements above, at the same level of functions, that give an optimizer parameters of
-    what `own` changes or replaces, those that list these, and those that get the optimizer."""
+    what `own` changes or replaces, those that list these, and those that get the optimizer: a
+    scheduler's, and what its name stands for from there on."""
     names, optimizers = _changed(own), set[str]()
     lists: dict[str, _At] = {}
     made: dict[cst.Assign, _At] = {}
@@ -61,7 +62,7 @@ def holders(
         if given and _makes_optimizer(program, other, statement, optimizer):
             add((other, statement))
             optimizers |= _given(statement)
-        elif holds and "sched" in _callee(statement).lower():
+        elif holds and (_given(statement) & optimizers or "sched" in _callee(statement).lower()):
             add((other, statement))
         elif reads_any(statement, {*names, *lists}):
             lists |= dict.fromkeys(_given(statement) - names, (other, statement))
