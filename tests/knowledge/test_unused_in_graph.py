@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from knowledge.played import explained
+from knowledge.played import explained, play
+from notebook import installed
 
 from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
@@ -97,3 +100,22 @@ def test_an_object_that_does_more_with_what_it_gets_keeps_its_statement() -> Non
     found = explained(cells_of(more.replace("STATEMENT", "smooth.width = net(z)")))
     assert found.finding.variant == "numbers"
     assert not found.rewrites
+
+
+def test_the_silent_loss_of_what_a_package_copies_gets_the_tensor_itself(tmp_path: Path) -> None:
+    module, rest = GIVEN.removeprefix("# %%\n").split("net, smooth", 1)
+    loop = """# %%
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    opt.zero_grad()
+    smooth.width = net(torch.ones(2))
+    smooth(torch.ones(3)).backward()
+    opt.step()
+"""
+    begin = "import torch\nfrom torch import nn\nfrom filters import Filter\nnet, smooth"
+    with installed(tmp_path, "filters", module):
+        cells = cells_of(f"# %%\n{begin}{rest.split('# %%')[0]}{loop}")
+        found = play(cells, watched=True).diagnosis
+    assert found is not None and found.finding.cause == "silent_cut"
+    texts = [r.edits[0].new_source for r in found.rewrites if r.fix == "with_graph"]
+    assert any("    smooth.raw_width = new_raw_width\n" in text for text in texts)
