@@ -9,7 +9,7 @@ import pytest
 from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 
-from autograd_explain.model import Outcome
+from autograd_explain.model import Outcome, What
 from autograd_explain.render.topic_content import cells_of
 
 START = "# %%\nimport math\nimport torch\nfrom torch.func import grad, vmap\ntorch.manual_seed(0)\n"
@@ -134,3 +134,34 @@ def test_what_a_function_keeps_is_set_apart() -> None:
 )
 def test_what_cannot_be_computed_once_more_stays(forward: tuple[str, ...]) -> None:
     assert explained(cells_of(START + function_with_context(*forward))).rewrites == ()
+KEEPS = """class Field(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.seen, self.kept = torch.nn.Linear(2, 2), [], None
+    def forward(self, x):
+        out = self.net(x)
+        @
+        return out
+field = Field()
+# %%
+made = vmap(jacrev(field))(torch.rand(4, 2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keeps", "read", "culprit", "kept"),
+    [
+        ("self.kept = out.sin()", "field.kept.mean()", "field.kept", "self.kept = out.sin()"),
+        ("self.seen.append(out)", "torch.stack(field.seen)", "field.seen[0]", None),
+        ("self.seen += [out]; self.kept = x", "field.seen[0] + field.kept", "", ""),
+    ],
+)
+def test_what_left_the_transform_is_named(
+    keeps: str, read: str, culprit: str, kept: str | None
+) -> None:
+    cells = cells_of(START.replace("vmap", "jacrev, vmap") + KEEPS.replace("@", keeps) + read)
+    finding = explained(cells).finding
+    place = finding.place(What.CAUSE)
+    assert finding.cause == "tensor_left_transform"
+    assert [t.names[0] for t in finding.tensors] == ([culprit] if culprit else [])
+    assert place is not None and place.source == (keeps if kept is None else kept or read)

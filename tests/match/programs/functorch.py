@@ -93,6 +93,13 @@ def escaped() -> None:
     kept[0] + 1
 
 
+@raises("functorch-escaped-stacked")
+def escaped_and_stacked() -> None:
+    kept = []
+    vmap(lambda v: kept.append(v) or v * 2)(x)  # type: ignore[func-returns-value]
+    torch.stack(kept)
+
+
 @raises("functorch-grad-nonscalar", dims="1")
 def vector_function() -> None:
     grad(lambda v: v * 2)(x)
