@@ -7,6 +7,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
+import torch
+
 from ...inspect.facts.memoization import remembered
 from ...inspect.facts.mode_of_library import mode_around
 from ...model import Place
@@ -16,6 +18,7 @@ from ..observe.call_sites import CallFrame
 from ..observe.code_positions import CodePosition, line_of
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
+_APPLIED = torch.no_grad.__call__.__code__.co_filename
 _BLOCKS = (ast.With, ast.AsyncWith)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -62,6 +65,8 @@ def by_library(
         if code in own:
             inner += 1
             continue
+        if code.co_filename == _APPLIED:
+            return None  # a switch applied to a function, by none of its own lines
         line = line_of(code, instruction)
         kind, place = mode_around(code.co_filename, line, code.co_name, {})
         if place is not None:
