@@ -359,3 +359,13 @@ def test_what_takes_something_else_is_not_offered(cell: str) -> None:
     """A function that lacks an argument; before a loop, a call that reads what its rounds make."""
     made = [c.make() for c in changes(cell) if c.operator in ("recorded_instead", "filled_first")]
     assert not any(made)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [("y = p.mean().round().long()", False), ("y = x.sign().detach()", False),
+     ("y = x.max().item()", True), ("y = p.mean().long()", True)],
+)  # fmt: skip
+def test_a_graph_whose_gradient_is_zero_is_not_kept(cell: str, kept: bool) -> None:
+    made = [c.make() for c in changes(cell) if c.operator == "keep_in_graph"]
+    assert any(made) is kept

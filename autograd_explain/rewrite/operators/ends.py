@@ -224,18 +224,26 @@ def straight_through(site: Site) -> Iterator[Change]:
 
 def keep_in_graph(site: Site) -> Iterator[Change]:
     """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
-    for node in head(site.statement):
-        if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
-            yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
+    for node, kind in _ends(site):
+        yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
 
 
 def keep_all_in_graph(site: Site) -> Iterator[Change]:
     """All that takes values out of the graph in a statement, and in the function that it is in."""
-    found = [n for n in head(site.statement) if isinstance(n, cst.BaseExpression)]
-    ends = [node for node in found if _ending(site, node)]
-    if ends:
+    if ends := [node for node, _ in _ends(site)]:
         group = f"in {id(site.tree.scope_of(site.statement))}"
         yield site.change("keep_in_graph", site.statement, partial(_all_uncut, site, ends), group)
+
+
+def _ends(site: Site) -> Iterator[tuple[cst.BaseExpression, str]]:
+    """What takes a value out of the graph in a statement, and how; not of what has a step for a
+    slope, `x.round().long()`: the gradient would be 0."""
+    steps = steps_in(site.tree, site.imports, site.statement)
+    flat = {id(step) for step, _ in steps if called_name(step) not in WITH_VALUES}
+    for node in head(site.statement):
+        if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
+            if flat.isdisjoint(map(id, _called_on(node))):
+                yield node, kind
 
 
 def tensors_joined(site: Site) -> Iterator[Change]:
