@@ -4,11 +4,12 @@ and neither a surrogate gradient nor a mask is one by mistake."""
 from __future__ import annotations
 
 from typing import Any
+from pathlib import Path
 
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_partial_cuts import played
-from notebook import PATIENCE
+from notebook import PATIENCE, installed
 
 from autograd_explain.model import Certainty, Outcome, What
 from autograd_explain.verification import independent_backward
@@ -169,3 +170,50 @@ def test_what_lacks_a_derivative_is_asked_once(monkeypatch: pytest.MonkeyPatch) 
     with independent_backward.IgnoredGradients(space, running, mends=True).watch():
         exec(function(forward, backward) + PENALTY + PENALTY, space)
     assert len(asked) == 1
+ENGINE = """
+class Engine:
+    def backward(self, loss):
+        (loss / 1).backward()
+    def fit(self, module, x):
+        module.training_step(x).backward()
+"""
+CRITIC = """import torch
+from enginelib import Engine
+body = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+def penalty(out, x):
+    slope = torch.autograd.grad(out.square().sum(), x, create_graph=True)[0]
+    return slope.square().mean()
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "x = torch.rand(2, 3, 8, requires_grad=True)\nout = body(x)\nloss = penalty(out, x)\n"
+        "Engine().backward(loss)\n",
+        "class Gan:\n    def training_step(self, x):\n        out = body(x)\n"
+        "        return penalty(out, x)\n"
+        "Engine().fit(Gan(), torch.rand(2, 3, 8, requires_grad=True))\n",
+    ],
+)
+def test_a_library_goes_back_through_a_derivative(use: str, tmp_path: Path) -> None:
+    with installed(tmp_path, "enginelib", ENGINE):
+        found = explained((CRITIC, use))
+    assert (found.finding.cause, found.finding.variant) == ("no_second_derivative", "kernel")
+    assert found.finding.tensors[0].names == ("slope", "x")
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source.strip() == "out = body(x)"
+    assert found.rewrites[0].fix == "plain_attention"
+
+
+def test_a_loss_without_a_derivative_names_none(tmp_path: Path) -> None:
+    """What fails is a derivative that the library itself has taken."""
+    library = """import torch
+def smooth(out, x):
+    slope, = torch.autograd.grad(out.sum(), x, create_graph=True)
+    slope.square().sum().backward()
+"""
+    use = "x = torch.rand(2, 3, 8, requires_grad=True)\nout = body(x)\nsmooth(out, x)\n"
+    with installed(tmp_path, "enginelib", library):
+        found = explained((CRITIC.replace("import Engine", "import smooth"), use))
+    assert found.finding.cause == "no_second_derivative" and not found.finding.tensors

@@ -12,13 +12,16 @@ from typing import Any
 
 import torch
 
+from ...arguments import given_by
 from ...isolation.type_checks import is_a
 from ...model import Role, TensorFact
-from ...program import called_name
+from ...nodes import start_of
+from ...program import called_name, is_of_package
 from ..dataflow import ExprAt, Slicer
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings
 from ..dataflow.safe_lookup import MISSING
 from ..scene import Scene
+from .called_back import library_asked
 
 
 def local(scene: Scene, function: str, name: str, file: str = "") -> Any:
@@ -45,18 +48,37 @@ def failing_call(scene: Scene, *names: str) -> ExprAt | None:
 
 
 def backward_roots(scene: Scene) -> list[ExprAt]:
-    """What backward or grad was called on, one expression for each where they are listed."""
+    """What backward or grad was called on, one expression for each where they are listed; of a
+    call of a library, what that was handed of the failing graph."""
+    if library_asked(scene) is not None:
+        return _handed_of_graph(scene)
     call = failing_call(scene, "backward", "grad")
     given = None if call is None else gone_back_from(scene, call)
     return [] if given is None else elements(scene, given)
 
 
+def _handed_of_graph(scene: Scene) -> list[ExprAt]:
+    """`loss` of `engine.backward(loss)`; the library may scale it first."""
+    call = scene.surfaced
+    if call is None or not isinstance(call.node, ast.Call):
+        return []
+    spots = [call.inside(a) for _, a in given_by(call.node)]
+    spots = spots if call.receiver is None else [call.receiver, *spots]
+    values = ((s, scene.slicer.value(s)) for s in spots)
+    return [s for s, v in values if is_a(v, torch.Tensor) and scene.graph.find(start_of(v))]
+
+
 def gone_back_from(scene: Scene, call: ExprAt) -> ExprAt | None:
     """What a call of backward or grad goes back from, a list of it where one is given: `loss` of
-    `loss.backward()`, of `torch.autograd.backward(loss)` and of `torch.autograd.grad(loss, x)`."""
+    `loss.backward()`, of `torch.autograd.backward(loss)`, of `torch.autograd.grad(loss, x)` and of
+    a library's `engine.backward(loss)`."""
     owner = call.receiver
-    of_module = owner is None or is_a(scene.slicer.value(owner), ModuleType)
-    return call.argument(0, "tensors", "outputs") if of_module or call.called == "grad" else owner
+    value = MISSING if owner is None else scene.slicer.value(owner)
+    if owner is None or call.called == "grad" or is_a(value, ModuleType):
+        return call.argument(0, "tensors", "outputs")
+    of_package = value is not MISSING and is_of_package(type(value))
+    given = call.argument(0) if of_package else None
+    return owner if given is None else given
 
 
 def differentiated(scene: Scene) -> tuple[Any, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.no_graph import find
@@ -19,7 +18,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 from .kept import Kept, kept_constant
-from .kernel import Kernel, backward_of_kernel
+from .kernel import Kernel, backward_of_kernel, derivative_names
 
 PATTERNS = (
     "once-differentiable-twice",
@@ -85,12 +84,7 @@ def _derivative(scene: Scene) -> tuple[TensorFact, ...]:
     """What the program calls the one derivative that it takes with `create_graph=True`."""
     calls = [c for c in calls_in(scene, "grad") if _creates_graph(c)]
     call = calls[0] if len(calls) == 1 else None
-    statement = None if call is None else scene.slicer.statement(call)
-    if call is None or not isinstance(statement, ast.Assign):
-        return ()
-    value = statement.value
-    whole = value.value if isinstance(value, ast.Subscript) else value  # `grad(y, x)[0]`
-    names = Binding((scene.slicer.place(call),), statement).names if whole is call.node else ()
+    names = () if call is None else derivative_names(scene, call)
     return (TensorFact(Role.CULPRIT, names),) if names else ()
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.binding import Binding
+from autograd_explain.inspect.facts.called_back import returned_to_library
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import backward_roots, elements
-from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -38,7 +39,7 @@ def backward_of_kernel(scene: Scene, example: Mapping[str, str]) -> Finding[Kern
     moments = _runs(scene, function.replace("_", "").lower())
     event = scene.event(What.CAUSE, next(iter(moments), None))
     ran = tuple(dict.fromkeys(m.place for m in moments)) or _computing(scene, taken)
-    names = () if taken is None else tuple(stored_names(scene, taken))
+    names = () if taken is None else _names(scene, taken)
     at = None if event is not None else ran[0] if ran else taken
     more = (event, None if taken is None else scene.event_at(What.CREATED, taken))
     return finding_from_message(
@@ -58,9 +59,29 @@ def backward_of_kernel(scene: Scene, example: Mapping[str, str]) -> Finding[Kern
     ).with_details(Kernel(ran if "dot_product" in function else ()))
 
 
+def _names(scene: Scene, taken: ExprAt) -> tuple[str, ...]:
+    """What the program calls a derivative, and what it was taken for."""
+    asked = taken.argument(1, "inputs")
+    listed = [] if asked is None else elements(scene, asked)
+    return tuple(
+        dict.fromkeys((*derivative_names(scene, taken), *(s.text for s in listed if s.key)))
+    )
+
+
+def derivative_names(scene: Scene, call: ExprAt) -> tuple[str, ...]:
+    """What a call of grad is assigned to, or the one derivative of it: `g = grad(y, x)[0]`."""
+    statement = scene.slicer.statement(call)
+    if not isinstance(statement, ast.Assign):
+        return ()
+    value = statement.value
+    whole = value.value if isinstance(value, ast.Subscript) else value
+    return Binding((scene.slicer.place(call),), statement).names if whole is call.node else ()
+
+
 def _derivatives(scene: Scene) -> Iterator[ExprAt]:
     """The derivatives that the failing backward goes through, taken with `create_graph=True`."""
-    for root in backward_roots(scene):
+    returned = returned_to_library(scene)
+    for root in backward_roots(scene) or ([] if returned is None else [returned]):
         for spot in (*scene.slicer.makers(root), *computation(scene, root)):
             keywords = spot.node.keywords if isinstance(spot.node, ast.Call) else []
             if spot.called in ("grad", "backward"):
