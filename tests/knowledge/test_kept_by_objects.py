@@ -53,6 +53,9 @@ class Reader(torch.nn.Module):
         seen.keys = torch.cat([seen.keys, x.tanh()])
         return self.out(seen.keys).square().mean()
 
+class Hidden(Reader):
+    forward = eval("lambda self, x, seen: Reader.forward(self, x, seen)")  # not in the text
+
 class Out:
     def __init__(self, previous):
         self.previous = previous
@@ -607,6 +610,69 @@ def test_what_a_library_keeps_in_an_object_that_it_is_handed() -> None:
     run(repaired)
 
 
+BY_METHOD = """
+class Stream:
+    def __init__(self, reader):
+        self.reader, self.prefix = reader, Seen(torch.ones(2, 3))
+    def loss(self, x):
+        return self.reader(x + shift, self.prefix)
+shift = nn.Parameter(torch.zeros(3))
+stream = Stream(Hidden())
+opt = torch.optim.SGD([shift], lr=0.1)
+# %%
+for _ in range(3):
+    opt.zero_grad()
+    loss = stream.loss(torch.rand(4, 3))
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "line"),
+    [
+        (
+            HANDED.replace("Reader()", "Hidden()"),
+            "prefix.keys",
+            "loss = reader(x + shift, copy.deepcopy(prefix))",
+        ),
+        (
+            BY_METHOD,
+            "stream.prefix.keys",
+            "return self.reader(x + shift, copy.deepcopy(self.prefix))",
+        ),
+    ],
+)
+def test_what_is_kept_in_a_handed_object_is_told_after_the_fact(
+    text: str, shown: str, line: str
+) -> None:
+    cells = cells_of(BEGIN + text)
+    found = explained(cells)
+    assert (found.finding.variant, found.finding.tensors[0].names[0]) == ("carried", shown)
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == ["import copy", line]
+    run(repaired)
+
+
+def test_a_handed_object_that_each_round_makes_is_not_to_blame() -> None:
+    text = """
+shift, reader = nn.Parameter(torch.zeros(3)), Hidden()
+opt = torch.optim.SGD([shift], lr=0.1)
+scale = shift.exp()
+# %%
+for _ in range(3):
+    prefix = Seen(torch.ones(2, 3))
+    reader(scale[None] + 1, prefix)
+    loss = reader(torch.rand(4, 3) * scale, prefix)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    found = explained(cells_of(BEGIN + text))
+    assert found.finding.tensors[0].names[0] == "scale"
+    assert not any("deepcopy" in e.new_source for r in found.rewrites for e in r.edits)
+
+
 def test_what_a_package_was_given_in_a_constructor_is_the_users() -> None:
     text = """
 class Tone(nn.Module):
@@ -740,3 +806,30 @@ follow(served, torch.rand(4, 3, requires_grad=True))
 def test_the_call_is_that_of_the_failing_functions_object() -> None:
     found = explained(cells_of(BEGIN + SAME_NAME)).finding.place(What.CAUSE)
     assert found is not None and found.source == "loss = model(x).sum()"
+
+
+ONCE = """
+class Encoder(nn.Linear):
+    def encode(self, x):
+        return Seen(hidden(self, x))
+hidden = eval("lambda net, x: net(x).tanh()")
+net, reader = Encoder(3, 3), Reader()
+opt = torch.optim.SGD([*net.parameters(), *reader.parameters()], lr=0.1)
+x = torch.rand(4, 3)
+# %%
+encoded = net.encode(x)
+for _ in range(3):
+    opt.zero_grad()
+    loss = reader.out(encoded.keys).square().mean()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_a_packages_object_holds_from_before_the_loop_is_computed_in_it() -> None:
+    cells, shown = cells_of(BEGIN + ONCE), "encoded.keys"
+    found = explained(cells)
+    assert (found.finding.variant, found.finding.tensors[0].names[0]) == ("computed_once", shown)
+    repaired = edited(cells, found.rewrites[0])
+    assert [line.strip() for line in added(cells, repaired)] == ["encoded = net.encode(x)"]
+    run(repaired)

@@ -56,7 +56,7 @@ class CarriedState:
 
 def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
     """Which of the names of the old value the failing line reaches it by."""
-    if part.kept is not None:
+    if part.kept is not None and not part.kept.handed:
         return CarriedState()  # the failing line ran all of the rounds
     library = held_by_library(scene, part.old)
     if library is not None and library.kind is StateKind.LIST:

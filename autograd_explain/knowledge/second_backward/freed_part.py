@@ -16,14 +16,17 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
+from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
 from autograd_explain.program import called_name, is_of_package
@@ -181,7 +184,8 @@ def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
     if inside and (part.leads_on or remembered(scene.program, made, scene.path)):
         return part
     nodes = tuple(scene.graph.inner) if inside else part.old
-    read, before = _read_from_outside(scene, nodes)
+    apart = part.carrier if part.maker is None and part.kept is None else None
+    read, before = _read_from_outside(scene, nodes, apart)
     if read is None:
         return part
     if part.maker is not None and not inside:
@@ -202,28 +206,33 @@ def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
 
 
 def _read_from_outside(
-    scene: Scene, nodes: tuple[GraphNode, ...]
+    scene: Scene, nodes: tuple[GraphNode, ...], apart: NamedTensor | None
 ) -> tuple[NamedTensor | None, tuple[TraceEvent, ...]]:
-    """A tensor of these nodes that the loop reads under a name of before, and what made that."""
+    """A tensor of these nodes that the loop reads under a name of before, and what made that; of
+    what an object of a package keeps only the one that is known to lie apart."""
     known = {id(n.node) for n in nodes}
     roots = {id(r) for r in scene.roots}
     for named in scene.names.tensors:
         grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
         if id(grad_fn) in known and id(named.tensor) not in roots:
-            # What an object of a package keeps, it may have made in any call.
+            # What else an object of a package keeps, it may have made in any call.
             holder = scene.names.holder(named.name)
-            if not is_of_package(type(holder)) and read_in_loop(scene, named.name) is not None:
+            foreign = is_of_package(type(holder))
+            if foreign and (named is not apart or is_a(holder, torch.nn.Module)):
+                continue
+            if read_in_loop(scene, named.name) is not None:
                 made = made_by_text(scene, named.name)
-                if made and not _is_only_begun(scene, holder, named.name, made[-1]):
+                owner = live_object(scene, head_of(named.name)) if foreign else holder
+                later = foreign or stored_by_methods(scene, holder, named.name)
+                if made and not (later and _begins(scene, made[-1], owner)):
                     return named, made
     return None, ()
 
 
-def _is_only_begun(scene: Scene, holder: object, name: str, made: TraceEvent) -> bool:
+def _begins(scene: Scene, made: TraceEvent, owner: object) -> bool:
     """Whether a statement only makes the object, whose methods store there what it keeps later."""
     value = getattr(scene.program.statement_at(made.place), "value", None)
-    begun = isinstance(value, ast.Call) and called_name(value) == type(holder).__name__
-    return begun and stored_by_methods(scene, holder, name)
+    return isinstance(value, ast.Call) and called_name(value) == type(owner).__name__
 
 
 def _below(graph: Graph, node: GraphNode) -> list[GraphNode]:

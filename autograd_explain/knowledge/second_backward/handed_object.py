@@ -4,26 +4,99 @@ call finds there what this one has computed."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
+from autograd_explain.arguments import given_by
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.expressions import expression_at
+from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 from autograd_explain.program import is_of_package
+
+from .made_outside import called_around, is_in_graph
 
 
 def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Place | None:
     """Where the call at the place is handed what holds the value of these names; None where that is
     the program's own, or something that is trained."""
     spot = expression_at(scene, call)
-    if spot is None or not isinstance(spot.node, ast.Call):
-        return None
-    for given in (*spot.node.args, *(k.value for k in spot.node.keywords)):
-        argument = spot.inside(given)
-        if any(name.startswith((f"{argument.text}.", f"{argument.text}[")) for name in names):
-            kind = type(scene.slicer.value(argument))
-            trained = issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
-            return None if trained or not is_of_package(kind) else scene.place_at(argument)
+    paths = [path for name in names for path in _paths(name)]
+    for argument in () if spot is None else _arguments(spot):
+        path = next((p for p in paths if argument.text in (p, _as_own(p))), None)
+        if path is not None:
+            value = scene.slicer.value(argument)
+            keeps = _keeps(live_object(scene, path) if value is MISSING else value)
+            return scene.place_at(argument) if keeps else None
     return None
+
+
+def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, ExprAt]]:
+    """The tensors of the failing graph in such objects that are made once for all rounds, each with
+    the call that is handed the object: in a function that failed, or in one that a loop calls."""
+    held = [n for n in scene.names.tensors if is_in_graph(scene, n.tensor)]
+    calls = list(_calls_of_rounds(scene)) if held else []
+    for named in held:
+        owners = [(path, live_object(scene, path)) for path in _paths(named.name)]
+        for path, owner in ((p, o) for p, o in owners if _keeps(o)):
+            for call in calls:
+                if any(_is(scene, a, owner, path) for a in _arguments(call)):
+                    yield named, call
+
+
+def _calls_of_rounds(scene: Scene) -> Iterator[ExprAt]:
+    """Those of the functions that failed, innermost first, then those of functions that the loops
+    around the failure call."""
+    failed = [scope.body for _, scope in reversed(scene.slicer.frame_chain)]
+    bodies = [id(body) for body in (*failed, *called_around(scene))]
+    calls = [scene.slicer.at(source, node) for source, node in scene.index.nodes(ast.Call)]
+    near = [c for c in calls if id(c.scope.body) in bodies]
+    return iter(sorted(near, key=lambda c: bodies.index(id(c.scope.body))))
+
+
+def _arguments(call: ExprAt) -> list[ExprAt]:
+    given = given_by(call.node) if isinstance(call.node, ast.Call) else []
+    return [call.inside(node) for _, node in given]
+
+
+def _paths(name: str) -> Iterator[str]:
+    """`self.cache.layers[0]`, `self.cache.layers`, `self.cache` and `self` of a part of it."""
+    while (cut := max(name.rfind("."), name.rfind("["))) > 0:
+        name = name[:cut]
+        yield name
+
+
+def _keeps(value: Any) -> bool:
+    kind = type(value)
+    trained = issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
+    return value is not MISSING and not trained and is_of_package(kind)
+
+
+def _as_own(path: str) -> str:
+    """`self.cache` of `trainer.cache`."""
+    return f"self.{path.rpartition('.')[2]}"
+
+
+def _is(scene: Scene, argument: ExprAt, owner: Any, path: str) -> bool:
+    """Whether a call is handed this object, by a name of the function around it or as an attribute
+    of this name, and no round makes it."""
+    value = scene.slicer.value(argument)
+    unknown = value is MISSING and argument.text == _as_own(path)
+    return (value is owner or unknown) and not _is_made_by_round(scene, argument)
+
+
+def _is_made_by_round(scene: Scene, argument: ExprAt) -> bool:
+    """Whether what makes the object runs as often as the call, or is not known."""
+    loops, at = failing_loops(scene).loops, scene.slicer.place(argument)
+    made = [scene.slicer.place(maker) for maker in scene.slicer.makers(argument)]
+    return any(
+        any(loop.holds(place) for loop in loops)
+        or (place.function_id == at.function_id and not any(loop.holds(at) for loop in loops))
+        for place in made
+    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TypeGuard
+
+import torch
 
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.live.graph import GraphNode
@@ -14,28 +17,29 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.nodes import GraphTraversal, start_of
 from autograd_explain.program import Source
 
+from .handed_object import kept_in_handed
+
 _SECONDS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class KeptAnew:
-    """`binding` assigns the attribute `name`, which it reads too; `node` made the old value, and
-    the value that lives there now was computed from it."""
+    """`binding` assigns the attribute `name`, which it reads too, or hands the object that keeps it
+    to a library; `node` made the old value, and the value that lives there now was computed from
+    it."""
 
     name: str
     binding: Binding
     node: GraphNode
+    handed: bool = False
 
 
 def kept_anew(scene: Scene) -> KeptAnew | None:
     """The state whose live value leads to an older one in the failing graph, made by the same
-    operation as the last thing that is left of its round; None where no attribute has one."""
-    found = {name: (source, node) for source, node, name in _kept(scene)}
-    last = _last_of_rounds(scene) if found else []
-    for named in scene.names.tensors if last else ():
-        tail = "." + named.name.partition("[")[0].rpartition(".")[2]
-        name = next((n for n in found if n.partition("[")[0].endswith(tail)), "")
-        start = start_of(named.tensor) if name and not named.tensor.is_leaf else None
+    operation as the last thing that is left of its round; None where none has one."""
+    last = _last_of_rounds(scene)
+    for state, tensor in _states(scene) if last else ():
+        start = None if tensor.is_leaf else start_of(tensor)
         if start is None:
             continue
         below = {id(reached.node) for reached in GraphTraversal([start], seconds=_SECONDS)}
@@ -43,11 +47,25 @@ def kept_anew(scene: Scene) -> KeptAnew | None:
         alike = (n for n in earlier if n.name == start.name())
         old = next(alike, None) or next((n for n in earlier if _is_made_again(scene, n)), None)
         if old is not None:
+            return state(old)
+    return None
+
+
+def _states(scene: Scene) -> Iterator[tuple[Callable[[GraphNode], KeptAnew], torch.Tensor]]:
+    """The states with what lives there: the attributes that the program computes anew from
+    themselves, and what a call keeps in an object that it is handed."""
+    found = {name: (source, node) for source, node, name in _kept(scene)}
+    for named in scene.names.tensors if found else ():
+        tail = "." + named.name.partition("[")[0].rpartition(".")[2]
+        name = next((n for n in found if n.partition("[")[0].endswith(tail)), "")
+        if name:
             source, node = found[name]
             function = source.function_around(node)
             place = source.place(node.lineno, None if function is None else function.name, node)
-            return KeptAnew(name, Binding((place,), node), old)
-    return None
+            yield partial(KeptAnew, name, Binding((place,), node)), named.tensor
+    for named, call in kept_in_handed(scene):
+        binding = Binding((scene.slicer.place(call),), scene.slicer.statement(call))
+        yield partial(KeptAnew, named.name, binding, handed=True), named.tensor
 
 
 def _is_made_again(scene: Scene, node: GraphNode) -> bool:

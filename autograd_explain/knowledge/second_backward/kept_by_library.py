@@ -21,7 +21,7 @@ from autograd_explain.program import is_of_package
 
 from .calls import Calls
 from .freed_part import FreedPart
-from .made_outside import loops
+from .made_outside import called_around, is_in_graph
 from .step_effect import held_by
 
 
@@ -65,7 +65,7 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     modules = [(n, m) for n, m in scene.names.held_modules if is_of_package(type(m))]
     for name, module in sorted(modules, key=lambda pair: -len(pair[0])):
         held = [n for n in scene.names.tensors if n.name.startswith(f"{name}._")]
-        inside = [n.name for n in held if _is_in_graph(scene, n.tensor)]
+        inside = [n.name for n in held if is_in_graph(scene, n.tensor)]
         owner, path = module, name
         calls: list[ExprAt] = []
         while inside and path and not calls:
@@ -77,7 +77,7 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
             made = () if part.maker is None else [place.line_id for place in part.maker.path]
             ran = (c for c in calls if scene.slicer.place(c).line_id in made)
-            near = _called_around(scene)
+            near = called_around(scene)
             calls.sort(key=lambda c: (not _is_here(scene, c), c.scope.body not in near))
             before = (c for c in calls if _is_before(scene, c))
             call = next(ran, None) or next(before, calls[0])
@@ -91,22 +91,11 @@ def _is_here(scene: Scene, call: ExprAt) -> bool:
     return at is not None and scene.slicer.place(call).function_id == at.function_id
 
 
-def _called_around(scene: Scene) -> list[ast.AST]:
-    """The functions of the user's that the loops around the failing line call, by name."""
-    around = ((source, node) for _, source, loop in loops(scene) for node in ast.walk(loop))
-    found = (scene.index.called(s, node) for s, node in around if isinstance(node, ast.Call))
-    return [definition.node for definition in found if definition is not None]
-
-
 def _is_before(scene: Scene, call: ExprAt) -> bool:
     """Whether it stands before the failing line, in one source with it."""
     place, at = scene.slicer.place(call), scene.place
     same = at is not None and (place.cell, place.file) == (at.cell, at.file)
     return same and at is not None and place.line <= at.line
-
-
-def _is_in_graph(scene: Scene, tensor: torch.Tensor) -> bool:
-    return not tensor.is_leaf and scene.graph.find(tensor.grad_fn) is not None
 
 
 def _is_of(scene: Scene, call: ExprAt, owner: Any, path: str) -> bool:

@@ -185,6 +185,18 @@ def loops(scene: Scene) -> Iterator[tuple[LiveFrame, Source, ast.For | ast.While
             yield from ((live, source, loop) for loop in loops_around(source, live.line))
 
 
+def called_around(scene: Scene) -> list[ast.AST]:
+    """The functions of the user's that the loops around the failing line call, by name."""
+    around = ((source, node) for _, source, loop in loops(scene) for node in ast.walk(loop))
+    found = (scene.index.called(s, node) for s, node in around if isinstance(node, ast.Call))
+    return [definition.node for definition in found if definition is not None]
+
+
+def is_in_graph(scene: Scene, tensor: torch.Tensor) -> bool:
+    """Whether the failing graph goes through what computed a tensor."""
+    return not tensor.is_leaf and scene.graph.find(tensor.grad_fn) is not None
+
+
 def _works_with(node: ast.AST) -> Iterator[str]:
     """The names that a node changes, and those that it calls: a module may keep a value."""
     yield from _changed(node)
