@@ -7,6 +7,7 @@ import pytest
 from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 MODEL = """# %%
@@ -114,3 +115,55 @@ def test_what_may_be_trained_stays_recorded(name: str) -> None:
     found = explained(cells_of(START + TRAINED[name]))
     assert found.finding.cause == "deepcopy_non_leaf"
     assert all(rewrite.fix != "no_grad" for rewrite in found.rewrites)
+
+
+RUNNING = {
+    "a buffer": (
+        "        self.register_buffer('mean', torch.zeros(3))",
+        "        self.mean = torch.lerp(x.mean(0), self.mean, 0.9)",
+        "        self.mean = torch.lerp(x.mean(0), self.mean, 0.9).detach()",
+    ),
+    "an attribute": (
+        "        self.mean = torch.zeros(3)",
+        "        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
+        "        self.mean = (0.9 * self.mean + 0.1 * x.mean(0)).detach()",
+    ),
+    "a buffer that is written in place": (
+        "        self.register_buffer('mean', torch.zeros(3))",
+        "        self.mean.mul_(0.9).add_(0.1 * x.mean(0))",
+        "        with torch.no_grad():\n            self.mean.mul_(0.9).add_(0.1 * x.mean(0))",
+    ),
+}
+CENTRED = """class Centred(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+{begin}
+    def forward(self, x):
+        x = self.net(x)
+{line}
+        return x - self.mean.detach()
+model = Centred()
+model(torch.ones(2, 3)).sum().backward()
+# %%
+ema = copy.deepcopy(model)
+"""
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_running_value_is_kept_without_its_graph(name: str) -> None:
+    begin, line, wanted = RUNNING[name]
+    cells = cells_of(START + CENTRED.format(begin=begin, line=line))
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source.strip() == line.strip()
+    assert [r.fix for r in found.rewrites] == ["detach_running"]
+    new = edited(cells, found.rewrites[0])
+    assert wanted in new[0]
+    run(new)
+
+
+def test_what_is_no_running_value_keeps_its_graph() -> None:
+    text = CENTRED.format(begin="", line="        self.mean = x.mean(0)")
+    found = explained(cells_of(START + text.replace(".detach()", "")))
+    assert "detach_running" not in [r.fix for r in found.rewrites]

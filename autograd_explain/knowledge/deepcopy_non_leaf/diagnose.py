@@ -11,7 +11,9 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.statements import writes_in
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
     live_value,
@@ -19,6 +21,7 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import bases
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 from .old_norm import OldNorm, old_norm
@@ -52,6 +55,8 @@ class Details:
     makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
     attribute: str = ""  #: the name that the stored value has in its object
     whole: str = ""  #: the module of which several parts keep such a tensor under that attribute
+    running: bool = False  #: a statistic: each round makes it of the one before, or it is a buffer
+    written: Place | None = None  #: what writes such a buffer in place
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -66,10 +71,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
     norm = old_norm(scene, owner, attribute, root)
     stores = [] if owner is MISSING else scene.slicer.stores(owner, attribute)
-    stored = _by_maker(scene, [s for s in stores if not _nothing(s.node)], tensor)
+    stores = _by_maker(scene, [s for s in stores if not _nothing(s.node)], tensor)
+    stored = sorted(stores, key=lambda s: not _is_of_itself(s, attribute))
+    buffer = isinstance(owner, torch.nn.Module) and attribute in owner._buffers
+    written = _written(scene, owner, attribute) if buffer and not stored else None
     fact = tensor_fact(scene, tensor)
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
-    causes = norm.asked if norm is not None else (stored[:1] or (copied,))
+    causes = norm.asked if norm is not None else (stored[:1] or (written or copied,))
     return finding_from_message(
         scene,
         "deepcopy_non_leaf",
@@ -104,6 +112,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             if norm is not None or copied is None or _computes_anew(root)
             else untrained_makers(scene, copied, tensor),
             attribute=attribute,
+            running=bool(stored) and _is_running(stored, attribute, buffer),
+            written=scene.place_at(written),
             whole=_whole(scene, root, "" if copied is None else copied.text, names, attribute),
         )
     )
@@ -131,6 +141,35 @@ def _by_maker(scene: Scene, stored: list[ExprAt], tensor: torch.Tensor) -> list[
     return sorted(stored, key=lambda s: scene.slicer.place(s).line_id not in lines)
 
 
+def _is_of_itself(spot: ExprAt, attribute: str) -> bool:
+    return isinstance(spot.node, ast.expr) and f"self.{attribute}" in attributes_in(spot.node)
+
+
+def _is_running(stored: list[ExprAt], attribute: str, buffer: bool) -> bool:
+    """Whether what is stored is a statistic: the first of the statements makes it of the one
+    before, or it is the only one of a buffer, which nothing trains."""
+    first, *others = stored
+    alone = buffer and not others and first.function != "__init__"
+    return alone or _is_of_itself(first, attribute)
+
+
+def _written(scene: Scene, owner: Any, attribute: str) -> ExprAt | None:
+    """The one call in the owner's class that writes a buffer in place."""
+    found = [
+        scene.slicer.at(source, write.statement.value)
+        for source, write in writes_in(scene.index)
+        if write.target_text == f"self.{attribute}" and isinstance(write.statement, ast.Expr)
+    ]
+    names = {cls.__name__ for cls in bases(type(owner))}
+    own = [s for s in found if _class_around(scene, s) in names]
+    return own[0] if len(own) == 1 else None
+
+
+def _class_around(scene: Scene, spot: ExprAt) -> str:
+    cls = scene.slicer.index(spot.scope.source).class_of(spot.scope.body)
+    return "" if cls is None else cls.name
+
+
 def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
     if norm is not None:
         return "norm"
@@ -151,10 +190,15 @@ def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:
         owners = [root] if hasattr(root, "__dict__") and not isinstance(root, torch.Tensor) else []
     for holds in (operator.is_, _contains):
         for owner in owners:
-            for name, value in vars(owner).items():
+            for name, value in _attributes(owner):
                 if holds(value, tensor):
                     return owner, name
     return MISSING, ""
+
+
+def _attributes(owner: Any) -> list[tuple[str, Any]]:
+    buffers = owner._buffers if isinstance(owner, torch.nn.Module) else {}
+    return [*buffers.items(), *vars(owner).items()]
 
 
 def _contains(value: Any, tensor: torch.Tensor) -> bool:

@@ -32,6 +32,13 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
     return merge(*found) if found and all(found) else None
 
 
+def _running(site: Site[Details]) -> Edits | None:
+    """A running statistic is kept without its graph; one that is written in place is written so."""
+    if site.details.written is not None:
+        return under_no_grad(site.program, site.details.written)
+    return call_behind(site.program, site.place, "detach") if site.details.running else None
+
+
 def _when_read(site: Site[Details]) -> Edits | None:
     """What a constructor computed (`self.prior = …`) becomes a property, which no copy holds."""
     read = index_of(site.program).reads(site.details.attribute)
@@ -110,7 +117,8 @@ propose: Propose[Details] = by_table(
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
     Fix("no_grad", _unrecorded),
+    Fix("detach_running", _running, when=lambda d: not d.looks_back, changes=True),
     Fix("when_read", _when_read, when=lambda d: d.stored, changes=True),
-    Fix("drop", _dropped, when=lambda d: d.stored),
+    Fix("drop", _dropped, when=lambda d: d.stored and not d.running),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )
