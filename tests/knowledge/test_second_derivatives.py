@@ -3,8 +3,8 @@ and neither a surrogate gradient nor a mask is one by mistake."""
 
 from __future__ import annotations
 
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 import pytest
 from knowledge.played import edited, explained
@@ -170,6 +170,8 @@ def test_what_lacks_a_derivative_is_asked_once(monkeypatch: pytest.MonkeyPatch) 
     with independent_backward.IgnoredGradients(space, running, mends=True).watch():
         exec(function(forward, backward) + PENALTY + PENALTY, space)
     assert len(asked) == 1
+
+
 ENGINE = """
 class Engine:
     def backward(self, loss):

@@ -134,6 +134,8 @@ def test_what_a_function_keeps_is_set_apart() -> None:
 )
 def test_what_cannot_be_computed_once_more_stays(forward: tuple[str, ...]) -> None:
     assert explained(cells_of(START + function_with_context(*forward))).rewrites == ()
+
+
 KEEPS = """class Field(torch.nn.Module):
     def __init__(self):
         super().__init__()
