@@ -42,6 +42,7 @@ from .second_derivative import (
 from .tracked import tensors_in
 
 _STEP = 1e-2
+_PROBES = 3
 _MAX_ROUNDS = 3
 _OTHER = -2.0
 _CALL = "_autograd_explain_call"
@@ -282,11 +283,17 @@ def _follows(call: _Call, number: int) -> bool:
         return False
     if any(o.shape == given.shape and torch.equal(o, given) for o in call.outputs):
         return False
-    moved = given + _STEP * direction(given, 0)
     before = _outputs(call, call.args)
-    after = _outputs(call, (*call.args[:number], moved, *call.args[number + 1 :]))
-    same = [_is_close(a, b) for a, b in zip(call.outputs, before, strict=False)]
-    return all(same) and not all(_is_close(a, b) for a, b in zip(before, after, strict=False))
+    if not _are_close(call.outputs, before):
+        return False
+    # What one direction does to a mean may cancel out.
+    moved = (given + _STEP * direction(given, order) for order in range(_PROBES))
+    changed = ((*call.args[:number], m, *call.args[number + 1 :]) for m in moved)
+    return any(not _are_close(before, _outputs(call, args)) for args in changed)
+
+
+def _are_close(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
+    return all(_is_close(a, b) for a, b in zip(first, second, strict=False))
 
 
 def _outputs(call: _Call, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
