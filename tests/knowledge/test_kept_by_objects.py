@@ -42,8 +42,8 @@ class Unseen:
             opt.step()
 
 class Seen:
-    def __init__(self, keys):
-        self.keys = keys
+    def __init__(self, keys=None):
+        self.keys = torch.ones(2, 3) if keys is None else keys
 
 class Reader(torch.nn.Module):
     def __init__(self):
@@ -652,6 +652,13 @@ def test_what_is_kept_in_a_handed_object_is_told_after_the_fact(
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["import copy", line]
     run(repaired)
+
+
+def test_a_memory_that_began_empty_is_not_copied() -> None:
+    cells = cells_of(BEGIN + BY_METHOD.replace("Seen(torch.ones(2, 3))", "Seen()"))
+    found = explained(cells)
+    assert found.finding.variant == "carried"
+    assert "deepcopy" not in edited(cells, found.rewrites[0])[1]
 
 
 def test_a_handed_object_that_each_round_makes_is_not_to_blame() -> None:

@@ -124,7 +124,9 @@ def _whole(scene: Scene, root: Any, text: str, names: Sequence[str], attribute: 
         text = next(iter(re.split(r"[.\[]", names[0])))
         root = scene.incident.namespace.get(text)
     modules = root.modules() if text and isinstance(root, torch.nn.Module) else ()
-    kept = [v for m in modules if isinstance(v := vars(m).get(attribute), torch.Tensor)]
+    kept = [
+        v for m in modules if isinstance(v := dict(_attributes(m)).get(attribute), torch.Tensor)
+    ]
     return text if sum(not v.is_leaf for v in kept) > 1 else ""
 
 

@@ -18,23 +18,39 @@ from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
-from autograd_explain.program import is_of_package
+from autograd_explain.program import called_name, is_of_package
 
 from .made_outside import called_around, is_in_graph
 
 
 def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Place | None:
     """Where the call at the place is handed what holds the value of these names; None where that is
-    the program's own, or something that is trained."""
+    the program's own, something that is trained, or a memory that this call alone fills: a copy
+    would forget what it is for."""
     spot = expression_at(scene, call)
     paths = [path for name in names for path in _paths(name)]
     for argument in () if spot is None else _arguments(spot):
         path = next((p for p in paths if argument.text in (p, _as_own(p))), None)
-        if path is not None:
+        if spot is not None and path is not None:
             value = scene.slicer.value(argument)
-            keeps = _keeps(live_object(scene, path) if value is MISSING else value)
-            return scene.place_at(argument) if keeps else None
+            owner = live_object(scene, path) if value is MISSING else value
+            told = _keeps(owner) and not _is_filled_by(scene, spot, argument, owner, path)
+            return scene.place_at(argument) if told else None
     return None
+
+
+def _is_filled_by(scene: Scene, call: ExprAt, argument: ExprAt, owner: Any, path: str) -> bool:
+    """Whether the object began empty, and no other call is handed it."""
+    made = [maker.node for maker in scene.slicer.makers(argument)]
+    empty = [
+        isinstance(m, ast.Call) and called_name(m) == type(owner).__name__ and not given_by(m)
+        for m in made
+    ]
+    if not empty or not all(empty):
+        return False
+    calls = (scene.slicer.at(source, node) for source, node in scene.index.nodes(ast.Call))
+    others = (c for c in calls if c.node is not call.node)
+    return not any(_is_same(scene, a, owner, path) for c in others for a in _arguments(c))
 
 
 def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, ExprAt]]:
@@ -86,9 +102,13 @@ def _as_own(path: str) -> str:
 def _is(scene: Scene, argument: ExprAt, owner: Any, path: str) -> bool:
     """Whether a call is handed this object, by a name of the function around it or as an attribute
     of this name, and no round makes it."""
+    return _is_same(scene, argument, owner, path) and not _is_made_by_round(scene, argument)
+
+
+def _is_same(scene: Scene, argument: ExprAt, owner: Any, path: str) -> bool:
     value = scene.slicer.value(argument)
     unknown = value is MISSING and argument.text == _as_own(path)
-    return (value is owner or unknown) and not _is_made_by_round(scene, argument)
+    return value is owner or unknown
 
 
 def _is_made_by_round(scene: Scene, argument: ExprAt) -> bool:
