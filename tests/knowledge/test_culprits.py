@@ -44,6 +44,8 @@ quantize = Round.apply
 quantize(torch.ones(2, requires_grad=True), 4).sum().backward()
 """
 
+CALLED = FUNCTION.replace("    @staticmethod\n", "").replace("quantize(", "Round()(")
+
 
 NO_FORMULA = """# %%
 import torch
@@ -74,6 +76,7 @@ with fwAD.dual_level():
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
         (DUAL, ("moved",), "`torch.cdist(p * 2, points)` uses `_cdist_forward`"),
         (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),
+        (CALLED, ("Round", "quantize"), "calls an instance of a custom Function"),
         (FUNCTION, ("Round", "quantize"), "`Round.backward` does not return one gradient"),
     ],
 )
