@@ -85,6 +85,37 @@ def test_all_that_one_statement_reads_of_them_is_copied() -> None:
     cells = (before, filled, "look(torch.rand(2, 3)).sum().backward()")
     found = explained(cells)
     assert found.finding.cause == "inference_tensor"
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source.startswith("self.cos, self.sin = torch.arange(3.0)")
     new = [line for r in found.rewrites for line in added(cells, edited(cells, r))]
     both = "return x * self.cos.clone()[:3] + x.flip(-1) * self.sin.clone()"
     assert both in [line.strip() for line in new]
+
+
+WEIGHTED = """
+import torch
+from torch import nn
+from runslib import validate
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.weight = nn.Linear(3, 2), torch.ones(2)
+    def forward(self, x):
+        return self.net(x) * self.weight
+    def validation_end(self):
+        self.weight = 0.5 + torch.rand(2)
+model = Weighted()
+"""
+RUNS = """
+import torch
+@torch.inference_mode()
+def validate(model):
+    model.validation_end()
+"""
+
+
+def test_what_is_kept_since_the_constructor_is_told(tmp_path: Path) -> None:
+    with installed(tmp_path, "runslib", RUNS):
+        found = explained((WEIGHTED, "validate(model)", "model(torch.rand(4, 3)).sum().backward()"))
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == "self.weight = 0.5 + torch.rand(2)"

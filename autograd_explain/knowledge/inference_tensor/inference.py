@@ -122,7 +122,30 @@ def origin_of(scene: Scene, shown: ExprAt, tensor: torch.Tensor) -> Origin:
     known = next((o for o in found if o.mode is not None), None)
     if known is not None:
         return known
-    return Origin(next(iter(puts), None) or maker(scene, shown), _only_switch(scene))
+    return Origin(next(iter(puts), None) or _made(scene, shown), _only_switch(scene))
+
+
+def _made(scene: Scene, shown: ExprAt) -> ExprAt | None:
+    """The one expression that computed it; of a part of what an attribute keeps, that which the
+    attribute was given last."""
+    made = maker(scene, shown)
+    part = made or shown
+    node = part.node
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Attribute):
+        return made
+    owner = scene.slicer.value(part.inside(node.value))
+    stored = scene.slicer.stores(owner, node.attr)
+    stored = [s for s in stored if not isinstance(s.node, ast.Constant)]
+    later = [s for s in stored if s.function != "__init__" or not _made_outside(owner)]
+    return later[0] if len(later) == 1 else made
+
+
+def _made_outside(owner: Any) -> bool:
+    """Whether its constructor made tensors that are none of inference mode."""
+    trained = owner.parameters() if isinstance(owner, torch.nn.Module) else ()
+    return any(not p.is_inference() for p in trained)
 
 
 def _only_switch(scene: Scene) -> ExprAt | None:
@@ -135,7 +158,7 @@ def _only_switch(scene: Scene) -> ExprAt | None:
 
 def _origin(scene: Scene, spot: ExprAt) -> Origin:
     slicer = scene.slicer
-    makers, made = slicer.makers(spot), maker(scene, spot)
+    makers, made = slicer.makers(spot), _made(scene, spot)
     for start in (*makers, *(c for m in makers for c in computation(scene, m))):
         index = slicer.index(start.scope.source)
         for around in index.ancestors(start.node):
