@@ -95,6 +95,25 @@ def test_an_object_that_keeps_the_numbers(statement: str, variant: str, rewritte
     assert all("del smooth.raw_width\n    smooth.raw_width = " in text for text in texts)
 
 
+def test_in_a_method_of_a_class_of_several_modules() -> None:
+    several = """class Task(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.smooth = net, Filter()
+    def forward(self, z):
+        self.smooth.width = self.net(z)
+        return self.smooth(z.sum())
+tasks = [Task(), Task()]
+def score(z):
+    return sum(task(z) for task in tasks)
+"""
+    start = GIVEN[: GIVEN.index("def score")]
+    found = explained(cells_of(start + several + GIVEN[GIVEN.index("grads =") :]))
+    assert found.finding.variant == "numbers"
+    new = found.rewrites[0].edits[0].new_source
+    assert "        del self.smooth.raw_width\n" in new
+
+
 def test_an_object_that_does_more_with_what_it_gets_keeps_its_statement() -> None:
     more = GIVEN.replace("self.put(raw_width", "self.shown = None\n        self.put(raw_width")
     found = explained(cells_of(more.replace("STATEMENT", "smooth.width = net(z)")))

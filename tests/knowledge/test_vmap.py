@@ -5,9 +5,12 @@ A row is the function, how it is called, and the lines that the first rewrite br
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.model import Outcome, What
 from autograd_explain.render.topic_content import cells_of
@@ -167,3 +170,35 @@ def test_what_left_the_transform_is_named(
     assert finding.cause == "tensor_left_transform"
     assert [t.names[0] for t in finding.tensors] == ([culprit] if culprit else [])
     assert place is not None and place.source == (keeps if kept is None else kept or read)
+
+
+OLD = """import torch
+class Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0) ** 3
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return 3 * grad * x.clamp(min=0) ** 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "instead"),
+    [
+        ("hessian(energy)(x)", "hessian(energy, x, create_graph=True)"),
+        ("jacrev(energy)(x)", "jacobian(energy, x, create_graph=True)"),
+    ],
+)
+def test_a_function_of_a_package_needs_no_transform(
+    tmp_path: Path, taken: str, instead: str
+) -> None:
+    start = "import torch\nfrom steplib import Step\nx = torch.tensor([0.5, -1.0])\n"
+    start += "def energy(p):\n    return Step.apply(p * p).sum()\n"
+    with installed(tmp_path, "steplib", OLD):
+        cells = (start, f"out = torch.func.{taken}")
+        repaired = edited(cells, explained(cells).rewrites[0])
+        assert repaired[1] == f"out = torch.autograd.functional.{instead}"
+        run(repaired)

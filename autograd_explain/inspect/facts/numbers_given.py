@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from ..live.class_source import parsed
 from ..scene import Scene
 
 _DEEP = 8  #: functions of objects that a value is followed through
+_MODULES = 8  #: of one class, whose methods are looked at
 
 
 class Kept(NamedTuple):
@@ -109,25 +110,25 @@ def numbers_given(scene: Scene, wanted: Callable[[ExprAt], bool]) -> Iterator[Nu
     """What the statements of the program give to objects so, of the `wanted` values."""
     for source, statement in scene.index.nodes(ast.stmt):
         for owner, value, gift in _gifts(statement):
-            at = _at(scene, source, value)
-            holder = scene.slicer.value(at.inside(owner))
-            for written in () if holder is MISSING else gift(holder):
-                tensor = own(written.holder).get(written.attribute)
-                if is_a(tensor, torch.Tensor) and tensor.is_leaf and wanted(at):
-                    yield _told(scene, at, statement, written, tensor)
+            for at in _at(scene, source, value):
+                holder = scene.slicer.value(at.inside(owner))
+                for written in () if holder is MISSING else gift(holder):
+                    tensor = own(written.holder).get(written.attribute)
+                    if is_a(tensor, torch.Tensor) and tensor.is_leaf and wanted(at):
+                        yield _told(scene, at, statement, written, tensor)
 
 
-def _at(scene: Scene, source: Source, value: ast.expr) -> ExprAt:
-    """An expression where it stands, in a method of a class of modules that of the one such module
+def _at(scene: Scene, source: Source, value: ast.expr) -> list[ExprAt]:
+    """An expression where it stands, in a method of a class of modules that of each such module
     that lives."""
     index = scene.slicer.index(source)
     body = index.body_of(value)
     cls = index.class_of(body)
     if isinstance(body, ast.Module) or cls is None or scene.slicer.frame_scope(body) is not None:
-        return scene.slicer.at(source, value)
+        return [scene.slicer.at(source, value)]
     modules = {id(m): m for _, m in scene.names.held_modules if scene.index.is_class(type(m), cls)}
-    receiver = next(iter(modules.values())) if len(modules) == 1 else None
-    return ExprAt(scene.slicer.scope_of(source, body, receiver), value)
+    receivers: Sequence[torch.nn.Module | None] = [*modules.values()][:_MODULES]
+    return [ExprAt(scene.slicer.scope_of(source, body, r), value) for r in receivers or [None]]
 
 
 def _told(

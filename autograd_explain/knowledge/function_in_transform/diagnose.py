@@ -41,6 +41,8 @@ class Details:
     forward: Place | None = None  #: the `forward` that takes the context and should not
     tensors: frozenset[str] = frozenset()  #: the parameters that were given tensors
     batched: bool = False  #: it ran under vmap
+    #: Where it takes its context and no text of the program's defines it: the lines that ran.
+    lines: tuple[Place, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -58,7 +60,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     )
     batching = told.variant == "batching"
     if forward is None or _in_forward_mode(scene):
-        return told.with_details(Details(told.facts["function"], batching))
+        ran = scene.incident.user_frames if setup and cls is not None and forward is None else ()
+        lines = tuple(p for live in ran if (p := scene.incident.place_of(live)) is not None)
+        return told.with_details(Details(told.facts["function"], batching, lines=lines))
     tensors, batched = frozenset(_given_tensors(scene, forward)), _is_batched(scene)
     return told.with_details(
         Details(told.facts["function"], batching, forward.place, tensors, batched)

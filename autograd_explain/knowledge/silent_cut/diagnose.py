@@ -129,7 +129,7 @@ def _numbers(scene: Scene, cut: TraceEvent) -> tuple[Kept, ...]:
     """What the cut's line gives to an object that keeps the numbers."""
     line = cut.place.line_id
     given = numbers_given(scene, lambda value: scene.slicer.place(value).line_id == line)
-    return tuple(g.kept for g in given)
+    return tuple(dict.fromkeys(g.kept for g in given))
 
 
 def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:

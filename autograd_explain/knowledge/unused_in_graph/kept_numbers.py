@@ -20,8 +20,9 @@ def kept_numbers(
     leaves = {id(n.variable) for n in scene.graph.nodes if n.variable is not None}
     goal = set() if shown is None else {id(m.node) for m in scene.slicer.makers(shown)}
     given = numbers_given(scene, lambda value: _comes_from(scene, value, tensor, goal))
-    found = [g for g in given if id(g.tensor) in leaves and not has_not_run(scene, g.kept.place)]
-    return tuple(reversed(found))
+    ran = (g for g in given if id(g.tensor) in leaves and not has_not_run(scene, g.kept.place))
+    found = {g.kept: g for g in ran}  # a statement of a method once for all modules of the class
+    return tuple(reversed(found.values()))
 
 
 def _comes_from(scene: Scene, value: ExprAt, tensor: torch.Tensor, goal: Collection[int]) -> bool:
