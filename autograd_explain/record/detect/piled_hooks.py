@@ -46,9 +46,9 @@ class PiledHooks:
 
     def suspect(self) -> CandidateFault | None:
         """All of the cell, as only another run of it tells whether they make a difference."""
-        piled = tuple(self._found)
-        name = "hook-registered-again"
-        return CandidateFault(name, self._marks, {"piled": piled}) if piled else None
+        if not self._found:
+            return None
+        return CandidateFault("hook-registered-again", self._marks, {"piled": tuple(self._found)})
 
     def registered(self, module: nn.Module, table: str) -> None:
         """A module has got a hook; one that has two of the same code is looked at from here on."""
