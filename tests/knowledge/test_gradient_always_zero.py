@@ -67,6 +67,12 @@ ROWS = {
         "q = dec.weight.sum(0)\nloss = dec((q - h) + h).sum()",
         "(q - h) + h", "difference", ("loss = dec((q - h).detach() + h).sum()",),
     ),
+    "a density of a sample with its graph": Row(
+        "spread = nn.Parameter(torch.zeros(1))\nopt.add_param_group({'params': [spread]})\n"
+        "dist = torch.distributions.Normal(dec(h), spread.exp())\ndrawn = dist.rsample()\n"
+        "loss = dist.log_prob(drawn).sum()",
+        "dist.log_prob(drawn)", "detach_sum", ("loss = dist.log_prob(drawn.detach()).sum()",),
+    ),
 }  # fmt: skip
 
 
@@ -85,6 +91,8 @@ def test_the_operation_is_named(row: Row) -> None:
 
 QUIET = {
     "straight through": "loss = dec(h + (h.round() - h).detach()).sum()",
+    "a sample that another term reads": "dist = torch.distributions.Normal(dec(h), 1.0)\n"
+    "drawn = dist.rsample()\nloss = (dist.log_prob(drawn) + drawn.square()).sum()",
     "another way": "loss = dec(h * h.sign()).sum()",
     "no part of the loss": "loss = dec(h).sum()\ncount = torch.round(dec(h))",
     "a residual that is scaled": "loss = dec(h + 0.5 * (h.sin() - h)).sum()",

@@ -49,6 +49,7 @@ class Details:
     mode: Place | None = None
     cancels: bool = False  #: it is a sum that takes away what it adds
     older: Place | None = None  #: of a difference the side that was computed first
+    sum: Place | None = None  #: what a difference takes a part away of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -65,7 +66,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     failed = event(scene, What.FAILED, "backward")
     cancels = bool(scene.incident.evidence.get("cancels"))
     partly, function = bool(scene.incident.evidence.get("partly")), made.op.strip("_")
-    sampled = function.startswith(_SAMPLER)
+    sampled, taken = function.startswith(_SAMPLER), bool(scene.incident.evidence.get("taken"))
     drawn = (*filter(None, (made.target,)), *made.operands) if partly else ()
     return Finding(
         cause="gradient_always_zero",
@@ -81,17 +82,32 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED], *drawn),),
         events=tuple(e for e in (event(scene, What.CAUSE, "operation"), failed) if e is not None),
-        variant="nearest" if sampled else "partly" if partly else "cancels" if cancels else "",
+        variant=_variant(sampled, partly, cancels, taken),
         details=Details(
-            None if sampled or cancels else operand,
+            None if sampled or cancels or taken else operand,
             bool(scene.incident.evidence.get("whole")),
             divides,
             function,
             _only_nearest(scene) if sampled else None,
             cancels,
+            sum=_sum(scene, place) if taken else None,
         ),
         awaited=() if partly else names[:_AWAITED],
     )
+
+
+def _variant(sampled: bool, partly: bool, cancels: bool, taken: bool) -> str:
+    named = {"nearest": sampled, "partly": partly, "cancels": cancels, "taken": taken}
+    return next((name for name, holds in named.items() if holds), "")
+
+
+def _sum(scene: Scene, place: Place) -> Place | None:
+    """`a` of `a - b`, and of a call that is given nothing else."""
+    source, node = scene.program.source_at(place), node_at(scene.program, place)
+    found = node.left if isinstance(node, ast.BinOp) else None
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        found = node.args[0]
+    return None if source is None or found is None else source.place(found.lineno, None, found)
 
 
 def _of_difference(scene: Scene) -> Finding[Details] | None:

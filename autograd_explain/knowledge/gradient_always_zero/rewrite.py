@@ -80,6 +80,11 @@ propose: Propose[Details] = by_table(
         lambda s: detached_at(s.program, s.details.older) if s.details.older else None,
         changes=True,
     ),
+    Fix(
+        "detach_sum",
+        lambda s: detached_at(s.program, s.details.sum) if s.details.sum else None,
+        changes=True,
+    ),
     Fix("of_noise", _computed_of_noise, changes=True),
     Fix(
         "bilinear",

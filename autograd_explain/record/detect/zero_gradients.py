@@ -1,5 +1,6 @@
 """Leaves whose every way to the loss leads through an operation whose derivative is 0, or a sum in
-which they cancel (`z + (q - z)`), and random draws in a loss that other terms lead past."""
+which they cancel (`z + (q - z)`, `(z + q) - z`), and random draws in a loss that other terms lead
+past."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class _Behind(NamedTuple):
     """A leaf that only gets zeros: the call that made the last such operation on its way to the
     loss, the backward, and whether the whole loss is computed of what such operations give.
     `partly`: the operation is a draw, and the leaf gets the gradient of other terms; `cancels`: it
-    is a sum that takes away what it adds."""
+    is a sum that takes away what it adds; `taken`: a difference that takes away a part of a sum."""
 
     leaf: Weak
     shape: str
@@ -43,6 +44,7 @@ class _Behind(NamedTuple):
     whole: bool
     partly: bool = False
     cancels: bool = False
+    taken: bool = False
 
 
 def has_zero_derivative(node: Any) -> bool:
@@ -63,16 +65,23 @@ def _hands_zeros(node: Any, number: int) -> bool:
 
 
 def cancelling(node: Any) -> tuple[tuple[Any, int], ...]:
-    """The two edges of `z + (q - z)` that lead to z: what comes by one takes away what comes by the
-    other."""
-    edges = node.next_functions if type(node).__name__.startswith(_ADDITION) else ()
+    """The two edges of `z + (q - z)`, or of `(z + q) - z`, that lead to z: what comes by one takes
+    away what comes by the other."""
+    edges = node.next_functions if type(node).__name__.startswith(_SUMS[:2]) else ()
     if len(edges) != _TWO or getattr(node, _ALPHA, 1) != 1:
         return ()
-    for number, (other, _) in enumerate(edges):
-        if type(other).__name__.startswith(_DIFFERENCE) and getattr(other, _ALPHA, 1) == 1:
-            if other.next_functions[1:] == (edges[1 - number],) and edges[1 - number][0]:
-                return (node, 1 - number), (other, 1)
+    inner, taken = (_ADDITION, (0, 1)) if _takes_away(node) else (_DIFFERENCE, (1,))
+    for number, (other, _) in enumerate(edges[:1] if _takes_away(node) else edges):
+        z = edges[1 - number]
+        if z[0] and type(other).__name__.startswith(inner) and getattr(other, _ALPHA, 1) == 1:
+            for place in taken:
+                if other.next_functions[place : place + 1] == (z,):
+                    return (node, 1 - number), (other, place)
     return ()
+
+
+def _takes_away(node: Any) -> bool:
+    return type(node).__name__.startswith(_DIFFERENCE)
 
 
 @dataclass
@@ -103,7 +112,9 @@ class ZeroGradients:
             if made is not None and id(leaf) not in self._behind:
                 mark = Mark(made.site, made.clock)
                 shape, cancels = str(list(leaf.shape)), type(step).__name__.startswith(_ADDITION)
-                behind = _Behind(weak(leaf), shape, mark, backward, whole, cancels=cancels)
+                behind = _Behind(
+                    weak(leaf), shape, mark, backward, whole, False, cancels, _takes_away(step)
+                )
                 self._behind[id(leaf)] = behind
         for draw in _draws(entry):
             self._drawn(draw, leaves, entry, backward)
@@ -158,6 +169,7 @@ class ZeroGradients:
                 "whole": all(b.whole for b in found),
                 "partly": all(b.partly for b in found),
                 "cancels": all(b.cancels for b in found),
+                "taken": all(b.taken for b in found),
             }
             yield CandidateFault("zero-gradient", marks, evidence)
 
