@@ -67,6 +67,14 @@ ROWS = {
         "q = dec.weight.sum(0)\nloss = dec((q - h) + h).sum()",
         "(q - h) + h", "difference", ("loss = dec((q - h).detach() + h).sum()",),
     ),
+    "the nearest pixel, as for a target that is not recorded": Row(
+        "def warped(grid, mode):\n    return nn.functional.grid_sample(image, grid, mode=mode)\n"
+        "image = torch.rand(1, 1, 6, 6)\nwith torch.no_grad():\n"
+        '    target = warped(torch.zeros(1, 5, 1, 2), "nearest")\n'
+        'out = warped(dec(h).view(1, 5, 1, 2), "nearest")\nloss = (out - target).square().sum()',
+        "nn.functional.grid_sample(image, grid, mode=mode)", "bilinear",
+        ('out = warped(dec(h).view(1, 5, 1, 2), "bilinear")',),
+    ),
     "a density of a sample with its graph": Row(
         "spread = nn.Parameter(torch.zeros(1))\nopt.add_param_group({'params': [spread]})\n"
         "dist = torch.distributions.Normal(dec(h), spread.exp())\ndrawn = dist.rsample()\n"

@@ -262,14 +262,13 @@ def _steps(run: _Run, body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
 
 def _is_for_others(run: _Run, statement: ast.stmt) -> bool:
     """`if not torch.is_tensor(value): value = …`: what is no tensor becomes one."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    asked = test.operand if isinstance(test, ast.UnaryOp) else None
-    about = isinstance(asked, ast.Call) and bool(asked.args) and run.reads(asked.args[0])
-    about = about and isinstance(asked, ast.Call) and "ensor" in ast.unparse(asked)
-    body = statement.body if isinstance(statement, ast.If) and not statement.orelse else []
+    test = statement.test if isinstance(statement, ast.If) and not statement.orelse else None
+    asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
+    if not isinstance(asked, ast.Call) or called_name(asked) not in ("is_tensor", "isinstance"):
+        return False
+    body = statement.body if isinstance(statement, ast.If) else []
     into = [ast.unparse(t) for s in body if isinstance(s, ast.Assign) for t in s.targets]
-    return negated and about and into == [run.given] and len(body) == 1
+    return any(map(run.reads, asked.args[:1])) and into == [run.given] and len(body) == 1
 
 
 def _does_nothing(statement: ast.stmt) -> bool:

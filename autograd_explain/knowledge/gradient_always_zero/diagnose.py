@@ -4,6 +4,7 @@ does that leads through a random draw."""
 import ast
 from dataclasses import dataclass
 
+from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -139,8 +140,10 @@ def _of_difference(scene: Scene) -> Finding[Details] | None:
 
 
 def _only_nearest(scene: Scene) -> Place | None:
-    constants = scene.index.nodes(ast.Constant)
-    found = [s.place(n.lineno, None, n) for s, n in constants if n.value == "nearest"]
+    """The one such word of the program, what is not recorded apart."""
+    slicer = scene.slicer
+    words = (slicer.at(s, n) for s, n in scene.index.nodes(ast.Constant) if n.value == "nearest")
+    found = [slicer.place(w) for w in words if switched_off_around(slicer, w) is None]
     return found[0] if len(found) == 1 else None
 
 
