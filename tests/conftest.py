@@ -52,6 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if not config.getoption("--all-notebooks"):
+        terminalreporter.line("Of tests marked one_in(n) a share ran; --all-notebooks takes all.")
+
+
 def _left_to_a_whole_run(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Of each test that is marked `one_in(n)`, all parameters but one in n."""
     seen: Counter[str] = Counter()
