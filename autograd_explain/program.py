@@ -18,7 +18,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeGuard, overload
@@ -448,6 +448,16 @@ def _read_file(filename: str) -> Source | None:
         return None
     text = "".join(linecache.getlines(filename))
     return Source(None, path, text, text, filename) if text else None
+
+
+def library_source(filename: str) -> Source:
+    """A file of an installed package; what it is parsed to is kept for the next question."""
+    return _of_library(filename, "".join(linecache.getlines(filename)))
+
+
+@lru_cache(maxsize=4)
+def _of_library(filename: str, text: str) -> Source:
+    return Source(None, filename, text, text, filename)
 
 
 @cache

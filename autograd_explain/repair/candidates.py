@@ -14,8 +14,7 @@ from ..model import Edits, Finding, Reason, Rewrite, Role, Safety, What
 from ..program import Program, Source
 from ..program_index import index_of
 from ..rewrite import Proposal
-from ..rewrite.analysis.inplace_writes import inplace_calls, without_data
-from ..rewrite.engine.cst_tools import targets
+from ..rewrite.analysis.inplace_writes import without_data, written_in
 from ..rewrite.engine.edits import merge
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
@@ -114,8 +113,7 @@ def _takes_a_leaf(finding: Finding, change: Change) -> bool:
         return False
     if site.place.line_id != write.line_id:
         return False
-    calls = inplace_calls(site.tree, site.imports, site.statement)
-    written = [*targets(site.statement), *(call.target for call in calls)]
+    written = written_in(site.tree, site.imports, site.statement)
     return any(isinstance(without_data(w), cst.Attribute) for w in written)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import os
 import re
 import types
@@ -23,7 +22,7 @@ import torch
 from ...arguments import parameters
 from ...incident import LiveFrame
 from ...isolation.type_checks import bases, class_table, items, table_of
-from ...program import Source, expression_of, is_installed, last_name
+from ...program import Source, expression_of, is_installed, last_name, library_source
 from ...program_index import functions_of
 from ..dataflow import Cut, ExprAt, GradientTrace, Scope, best_cut
 from ..dataflow.failing_expression import expression_at
@@ -159,11 +158,9 @@ def library_frames(scene: Scene) -> list[LiveFrame]:
 class _LibraryFrame:
     live: LiveFrame
 
-    @cached_property
+    @property
     def source(self) -> Source:
-        name = self.live.filename
-        text = "".join(linecache.getlines(name))
-        return Source(None, name, text, text, name)
+        return library_source(self.live.filename)
 
     @property
     def leaves(self) -> list[torch.Tensor]:

@@ -11,7 +11,7 @@ import torch
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import attribute, class_attribute, is_tensor
-from ..live.class_source import parsed
+from ..live.class_source import function_node
 from ..scene import Scene
 from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
@@ -61,9 +61,8 @@ def leaf_of_property(scene: Scene) -> str:
 
 def _read_by(getter: Any) -> tuple[str, ...]:
     """The attributes of its object that a getter reads."""
-    tree = parsed(getter)
-    function = tree.body[0] if tree is not None and tree.body else None
-    if not isinstance(function, ast.FunctionDef) or not function.args.args:
+    function = function_node(getter)
+    if function is None or not function.args.args:
         return ()
     own = function.args.args[0].arg
     nodes = (n for n in ast.walk(function) if isinstance(n, ast.Attribute))

@@ -14,7 +14,7 @@ import torch
 from ...arguments import parameters
 from ...incident import LiveFrame
 from ...model import Place
-from ...program import Source, called_name, is_installed, last_name
+from ...program import Source, called_name, is_installed, last_name, library_source
 from ...program_index import index_of
 from ..dataflow.grad_mode import turned_on_around
 from ..scene import Scene
@@ -67,7 +67,7 @@ def mode_around(
     in, `values` being its locals; "" where nothing does."""
     if not is_installed(filename):
         return "", None
-    source = _source(filename)
+    source = library_source(filename)
     for node in source.nodes:
         if isinstance(node, _HEADED) and node.lineno <= line <= (node.end_lineno or 0):
             own = not isinstance(node, ast.FunctionDef) or node.name == function
@@ -86,11 +86,6 @@ def _heads(node: ast.With | ast.FunctionDef) -> list[ast.expr]:
     if isinstance(node, ast.FunctionDef):
         return node.decorator_list
     return [item.context_expr for item in node.items]
-
-
-def _source(filename: str) -> Source:
-    text = "".join(linecache.getlines(filename))
-    return Source(None, filename, text, text, filename)
 
 
 def _kind(manager: ast.expr, values: Mapping[str, Any]) -> str:
@@ -114,7 +109,7 @@ def options_behind(scene: Scene, line: Place | None) -> tuple[tuple[Place, str],
     h.detach()`; () where several calls have one of that name."""
     if line is None or line.file is None:
         return ()
-    source = _source(line.file)
+    source = library_source(line.file)
     nodes = source.nodes_from.get(line.line, ())
     names = {n for node in nodes for n in {*_asked(source, node)} & {*_taken(source, node)}}
     for name in sorted(names):

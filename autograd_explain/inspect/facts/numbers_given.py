@@ -24,7 +24,7 @@ from ..dataflow import ExprAt
 from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.safe_lookup import MISSING, class_attribute, evaluate, own
 from ..dataflow.syntax import first_parameter
-from ..live.class_source import parsed
+from ..live.class_source import function_node
 from ..scene import Scene
 
 _DEEP = 8  #: functions of objects that a value is followed through
@@ -176,7 +176,7 @@ def _by_name(
     """What a property's setter does with a value."""
     found = class_attribute(type(holder), name)
     setter = found.fset if isinstance(found, property) else None
-    node = _definition(setter)
+    node = function_node(setter)
     if node is not None and isinstance(setter, types.FunctionType) and deep < _DEEP:
         names = parameters(node)
         if len(names) == 2:
@@ -190,7 +190,7 @@ def _by_call(
     """What the method of an object that a call calls does with one of its arguments; of the others
     some are `known` objects, by the ids of their nodes."""
     method = class_attribute(type(holder), called_name(call))
-    node, owner = _definition(method), owner_of(call)
+    node, owner = function_node(method), owner_of(call)
     if node is None or not isinstance(method, types.FunctionType) or deep >= _DEEP:
         return
     bound = bound_arguments(node, call)
@@ -210,12 +210,6 @@ def _by_call(
                 found = _by_name(holder, owner, given, value, deep + 1)
         for written in found:
             yield replace(written, alone=alone and written.alone)
-
-
-def _definition(function: Any) -> ast.FunctionDef | None:
-    tree = parsed(function) if isinstance(function, types.FunctionType) else None
-    node = tree.body[0] if tree is not None and tree.body else None
-    return node if isinstance(node, ast.FunctionDef) else None
 
 
 def _writes(node: ast.FunctionDef) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import MethodType
 
 import torch
 
@@ -37,8 +38,8 @@ def functions(scene: Scene) -> tuple[type, ...]:
 
 def function_names(scene: Scene, cls: type) -> tuple[str, ...]:
     """What the program calls a Function: its class, and `quantize = Quantize.apply`."""
-    bound = scene.incident.namespace.items()
-    applied = [n for n, v in bound if getattr(v, "__self__", None) is cls and n[:1] != "_"]
+    bound = ((n, v) for n, v in scene.incident.namespace.items() if type(v) is MethodType)
+    applied = [n for n, v in bound if v.__self__ is cls and n[:1] != "_"]
     return (cls.__name__, *applied)
 
 

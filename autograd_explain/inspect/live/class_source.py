@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from types import FunctionType, MethodType
 from typing import Any
 
 
@@ -14,3 +15,11 @@ def parsed(defined: Any) -> ast.Module | None:
         return ast.parse(textwrap.dedent(inspect.getsource(defined)))
     except (OSError, TypeError, SyntaxError):
         return None
+
+
+def function_node(function: Any) -> ast.FunctionDef | None:
+    """The definition of a function or method; None where it is none, or its source is not to be
+    had."""
+    tree = parsed(function) if isinstance(function, (FunctionType, MethodType)) else None
+    node = tree.body[0] if tree is not None and tree.body else None
+    return node if isinstance(node, ast.FunctionDef) else None

@@ -21,7 +21,6 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import bases
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 from .old_norm import OldNorm, old_norm
@@ -124,9 +123,7 @@ def _whole(scene: Scene, root: Any, text: str, names: Sequence[str], attribute: 
         text = next(iter(re.split(r"[.\[]", names[0])))
         root = scene.incident.namespace.get(text)
     modules = root.modules() if text and isinstance(root, torch.nn.Module) else ()
-    kept = [
-        v for m in modules if isinstance(v := dict(_attributes(m)).get(attribute), torch.Tensor)
-    ]
+    kept = [v for m in modules if isinstance(v := _attributes(m).get(attribute), torch.Tensor)]
     return text if sum(not v.is_leaf for v in kept) > 1 else ""
 
 
@@ -162,14 +159,9 @@ def _written(scene: Scene, owner: Any, attribute: str) -> ExprAt | None:
         for source, write in writes_in(scene.index)
         if write.target_text == f"self.{attribute}" and isinstance(write.statement, ast.Expr)
     ]
-    names = {cls.__name__ for cls in bases(type(owner))}
-    own = [s for s in found if _class_around(scene, s) in names]
+    around = ((s, scene.slicer.index(s.scope.source).class_of(s.scope.body)) for s in found)
+    own = [s for s, cls in around if cls is not None and scene.index.is_class(type(owner), cls)]
     return own[0] if len(own) == 1 else None
-
-
-def _class_around(scene: Scene, spot: ExprAt) -> str:
-    cls = scene.slicer.index(spot.scope.source).class_of(spot.scope.body)
-    return "" if cls is None else cls.name
 
 
 def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
@@ -192,15 +184,16 @@ def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:
         owners = [root] if hasattr(root, "__dict__") and not isinstance(root, torch.Tensor) else []
     for holds in (operator.is_, _contains):
         for owner in owners:
-            for name, value in _attributes(owner):
+            for name, value in _attributes(owner).items():
                 if holds(value, tensor):
                     return owner, name
     return MISSING, ""
 
 
-def _attributes(owner: Any) -> list[tuple[str, Any]]:
+def _attributes(owner: Any) -> dict[str, Any]:
+    """What an object holds by name; a buffer that is given a new value stays one."""
     buffers = owner._buffers if isinstance(owner, torch.nn.Module) else {}
-    return [*buffers.items(), *vars(owner).items()]
+    return {**buffers, **vars(owner)}
 
 
 def _contains(value: Any, tensor: torch.Tensor) -> bool:

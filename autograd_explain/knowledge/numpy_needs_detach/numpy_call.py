@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import FunctionType, MethodType
 
 import torch
 
@@ -22,7 +21,7 @@ from autograd_explain.inspect.dataflow.reaching_definitions import key_of
 from autograd_explain.inspect.dataflow.syntax import head_name, statements_of
 from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.value_names import outer_names
-from autograd_explain.inspect.live.class_source import parsed
+from autograd_explain.inspect.live.class_source import function_node
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -182,9 +181,8 @@ def _made_arrays_of(scene: Scene, call: ExprAt) -> Iterator[Read]:
     """What another function is given that it makes an array of, whatever it is called with, and
     that something trained has computed."""
     function = None if call.callable is None else scene.slicer.value(call.callable)
-    tree = parsed(function) if isinstance(function, (FunctionType, MethodType)) else None
-    body = tree.body[0] if tree is not None else None
-    if not isinstance(body, ast.FunctionDef) or not isinstance(call.node, ast.Call):
+    body = function_node(function)
+    if body is None or not isinstance(call.node, ast.Call):
         return
     plain = (s for s in body.body if not hasattr(s, "body") and not _chooses(s))
     asked = {head_name(n) for s in plain for n in ast.walk(s) if _keeps_graph(n)}

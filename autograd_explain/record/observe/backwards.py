@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from ...nodes import CREATE_GRAPH, INPUTS
 from .mode_stack import has_torch_function, method_has_torch_function
 from .special_calls import Noting
 from .tensor_facts import quiet, tensors_in
+from .watching import Watching
 
 if TYPE_CHECKING:
     from .event_notes import EventNotes
@@ -34,13 +34,11 @@ _BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
 _OURS = f"{__package__}."
 
 
-class Backwards:
-    """Notes backwards for as long as `presence` lasts; silent in other threads."""
+class Backwards(Watching):
+    """Notes backwards."""
 
     def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
-        self._recorder = recorder
-        self._presence = presence
-        self._thread = threading.get_ident()
+        super().__init__(recorder, presence)
         self._running = False
         number = recorder.operations.number
         self._operations = {True: number("backward"), False: number("grad")}
@@ -76,9 +74,6 @@ class Backwards:
             return result
 
         return run
-
-    def _is_watching(self) -> bool:
-        return self._recorder.broken is None and threading.get_ident() == self._thread
 
     def _go_inside(self) -> Callable[[], object]:
         """The mode is in force inside where code of the user's may run, else out of the way; what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.fx import graph_module
 
 from .special_calls import Noting
+from .watching import Watching
 
 if TYPE_CHECKING:
     from .event_notes import EventNotes
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 _CALL = getattr(graph_module, "_WrappedCall", None)
 
 
-class GraphModules:
-    """Notes such calls for as long as `presence` lasts."""
+class GraphModules(Watching):
+    """Notes such calls."""
 
     def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
-        self._recorder = recorder
-        self._presence = presence
-        self._thread = threading.get_ident()
+        super().__init__(recorder, presence)
         self._operation = recorder.operations.number("call")
 
     def enter(self) -> None:
@@ -41,7 +39,7 @@ class GraphModules:
             __tracebackhide__ = True
             since = self._recorder.log.clock
             result = call(own, module, *args, **kwargs)
-            if self._recorder.broken is None and threading.get_ident() == self._thread:
+            if self._is_watching():
                 with Noting(self._recorder):
                     self._called(module, result, since, sys._getframe(1))
             return result

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
 from ...hooks import OF_MODULE
 from .special_calls import Noting
-
-if TYPE_CHECKING:
-    from .event_notes import EventNotes
-    from .mode_stack import ModeStack
+from .watching import Watching
 
 
-class ModuleHooks:
-    """Notes which modules get some, for as long as `presence` lasts."""
-
-    def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
-        self._recorder = recorder
-        self._presence = presence
-        self._thread = threading.get_ident()
+class ModuleHooks(Watching):
+    """Notes which modules get some."""
 
     def enter(self) -> None:
         for name in OF_MODULE:
@@ -36,10 +27,9 @@ class ModuleHooks:
         def registering(self_: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             handle = register(self_, *args, **kwargs)
-            recorder = self._recorder
-            if recorder.broken is None and threading.get_ident() == self._thread:
-                with Noting(recorder):
-                    recorder.suspicion.hooks.registered(self_, OF_MODULE[name])
+            if self._is_watching():
+                with Noting(self._recorder):
+                    self._recorder.suspicion.hooks.registered(self_, OF_MODULE[name])
             return handle
 
         return registering

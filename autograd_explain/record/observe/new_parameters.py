@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,18 @@ from torch import Tensor, nn
 
 from .special_calls import Noting
 from .tensor_facts import address
+from .watching import Watching
 
 if TYPE_CHECKING:
     from .event_notes import EventNotes
     from .mode_stack import ModeStack
 
 
-class NewParameters:
-    """Notes where such a leaf is made, for as long as `presence` lasts."""
+class NewParameters(Watching):
+    """Notes where such a leaf is made."""
 
     def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
-        self._recorder = recorder
-        self._presence = presence
-        self._thread = threading.get_ident()
+        super().__init__(recorder, presence)
         self._operation = recorder.operations.number("Parameter")
 
     def enter(self) -> None:
@@ -55,6 +53,3 @@ class NewParameters:
             self._recorder.suspicion.parameter_of_values(source, result)
         if result.requires_grad and result.is_leaf:
             self._recorder.log.leaf(address(result), result, site)
-
-    def _is_watching(self) -> bool:
-        return self._recorder.broken is None and threading.get_ident() == self._thread
