@@ -8,6 +8,7 @@ from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from ..isolation.frame_names import names_in
 from .steps import RecordedSteps
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class AutogradCheck(TrainerCallback):
 def _caller(callback: object, frame: FrameType | None) -> Any:
     """The Trainer whose callback this is, on its way to tell that it is made."""
     while frame is not None:
-        found = frame.f_locals.get("self")
+        found = names_in(frame).get("self")
         handler = getattr(found, "callback_handler", None)
         if callback in getattr(handler, "callbacks", ()):
             return found

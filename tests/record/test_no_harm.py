@@ -184,6 +184,19 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
             seen = str(error)
         """,
     ),
+    "a function keeps what its locals() gave": (
+        """
+        import torch
+        def train(lr=0.1):
+            given = locals()
+            w = torch.ones(3, requires_grad=True)
+            h = w * 2
+            h += 1
+            h.exp().sum().backward()
+            return given
+        seen = train()
+        """,
+    ),
     "swap_tensors imported by name": (
         "import torch\nfrom torch.utils import swap_tensors\n"
         "a, b = torch.ones(2, requires_grad=True), torch.zeros(3, requires_grad=True)",

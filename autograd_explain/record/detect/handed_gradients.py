@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...isolation.frame_names import names_in
 from ...isolation.type_checks import with_subclasses
 from ..observe.tensor_facts import storage, tensors_in
 from .finding import CandidateFault, Mark
@@ -57,7 +58,7 @@ def _arguments(frame: FrameType) -> list[Any]:
     code = frame.f_code
     varargs = bool(code.co_flags & 0x04)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + varargs]
-    held = frame.f_locals
+    held = names_in(frame)
     return [held[name] for name in names if name in held]
 
 

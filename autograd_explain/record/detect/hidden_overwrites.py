@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
 from ...custom_function import forward_frames
+from ...isolation.frame_names import names_in
 from ...nodes import GraphTraversal
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import is_plain, root, storage, tensors_in, version
@@ -181,7 +182,7 @@ class Overwrites:
         inner = None if found is None else found[0]
         if inner is None or "mark_dirty" in inner.f_code.co_names:
             return
-        context = inner.f_locals.get(inner.f_code.co_varnames[0])
+        context = names_in(inner).get(inner.f_code.co_varnames[0])
         kept = storage(tensor)
         for saved in tensors_in(getattr(context, "to_save", None) or ()):
             if storage(saved) == kept and saved.requires_grad:

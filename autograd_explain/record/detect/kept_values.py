@@ -8,17 +8,16 @@ tensor when it was written, and which operations read it afterwards and lead to 
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import CO_OPTIMIZED
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
+from ...isolation.frame_names import names_in
 from ...isolation.type_checks import table_of
 from ...nodes import GraphTraversal
 from ..observe.call_sites import CallFrame
@@ -199,11 +198,8 @@ def _holders(tensor: Tensor, frame: FrameType, steps: Sequence[CallFrame]) -> It
             inner = inner.f_back
         if inner is None:
             return
-        for path, times in _paths(tensor, _entries(inner.f_locals)):
+        for path, times in _paths(tensor, _entries(names_in(inner))):
             yield Holder(level, path, times)
-        # Up to Python 3.12 what was asked for would keep the values alive as long as the frame.
-        if inner.f_code.co_flags & CO_OPTIMIZED and sys.version_info < (3, 13):
-            inner.f_locals.clear()
         inner = inner.f_back
 
 

@@ -28,6 +28,8 @@ from .unused_gradients import Followed, Gradients
 _MAX_OBJECTS = 5_000
 _DEPTH = 3
 _STEPS = (2, 20)
+#: So many times a cell all objects are looked at, tenths of a second each; then ever more rarely.
+_LOOKS = 8
 
 
 def look(namespace: Mapping[str, Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
@@ -43,16 +45,21 @@ class InFunctions:
 
     def __init__(self) -> None:
         self._found: list[CandidateFault] = []
+        self._asked = 0
 
     def begin(self) -> None:
         """A cell begins."""
         self._found.clear()
+        self._asked = 0
 
     def stepped(self, followed: Followed, names: Mapping[str, Any], gradients: Gradients) -> None:
         """An optimizer has stepped; `names` are the program's."""
         if followed.steps == 1:  # what it holds is trained, though it was not before
             self._found = [s for s in self._found if not _is_held(s, gradients)]
         if followed.steps not in _STEPS or not _are_beyond(names, [followed]):
+            return
+        self._asked += 1
+        if self._asked > _LOOKS and self._asked.bit_count() > 1:
             return
         self._found = self.left_behind()
         # A module may be of any kind, half made or with methods of the user's.
