@@ -45,7 +45,8 @@ _LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """First the files that take longest, so that the workers end together; then what forks."""
     asked_for = config.getoption("keyword") or any("::" in name for name in config.args)
-    if not (asked_for or config.getoption("--all-notebooks")):
+    whole = config.getoption("--all-notebooks") or config.getoption("--renew-expected")
+    if not (asked_for or whole):
         left = set(_left_to_a_whole_run(items))
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]

@@ -33,7 +33,7 @@ ANYWHERE = (
     "test_without_graph.py",
 )
 #: What differs most; for the releases between Colab's and the newest, which runs all.
-BETWEEN = ("test_folding.py", "test_hooks.py", "test_kernel.py")
+BETWEEN = ("test_folding.py", "test_hooks.py")
 #: As ANYWHERE, of a file in which the rest does.
 ANYHOW = (
     "test_text_that_ran.py::test_code_of_torch_compile_has_no_lines_of_its_own",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from expected.frozen import Case, Compare
 
 
+@pytest.mark.one_in(3)
 def test_hook_mode(notebook: Case, as_expected: Compare) -> None:
     as_expected(notebook, "hook")
 
