@@ -20,6 +20,7 @@ from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
 from .detect.frozen_steps import told_with_others
+from .detect.kept_gradients import kept_gradients
 from .detect.kept_outputs import overwritten_outputs
 from .detect.kept_readers import read_by_second_name
 from .detect.last_rounds import last_round_alone
@@ -229,6 +230,8 @@ class Recording:
             told = {m.site for s in found for m in s.marks.get("changed", ())}
             kept = [v for v in self.suspicion.kept.read if v.writes[0].site not in told]
             found += read_by_second_name(kept, self.sites, self.program)
+            own, backward = self.suspicion.own.found.values(), gradients.last_backward
+            found += kept_gradients(own, backward, self.sites, self.program)
             looks, step = self.suspicion.rounds.looks, gradients.last_step
             found += last_round_alone(looks, step, self.sites, self.program)
             if self.suspicion.stepped_lately:

@@ -62,3 +62,17 @@ def test_the_rewrites(
     for language in ("en", "ja", "zh"):
         text = Explanation(found.diagnosis, language, "full", sections).to_markdown()
         assert changed.place.source.strip() in text
+
+
+def test_a_copy_of_the_gradient_that_is_kept() -> None:
+    step = (
+        "state = []\nfor i in range(3):\n    a.zero_grad(set_to_none=False)\n"
+        "    a(x).sum().backward()\n    if not state:\n        state.append(a.bias.grad)\n"
+        "    state[0].add_(a.bias.grad)"
+    )
+    found = play((HEAD, step), watched=True)
+    assert found.trouble == "" and found.diagnosis is not None
+    assert found.diagnosis.finding.variant == "gradient"
+    (rewrite,) = found.diagnosis.rewrites
+    wanted = step.replace("append(a.bias.grad)", "append(a.bias.grad.clone())")
+    assert edited((HEAD, step), rewrite) == (HEAD, wanted)

@@ -68,6 +68,7 @@ class Way(Enum):
     UNRECORDED = "unrecorded"  #: it was counted, but the graph has no node for it
     KEPT = "kept"  #: what a hook keeps of a layer, by a later layer
     HELD = "held"  #: what the program keeps under a second name, by the first
+    GRADIENT = "gradient"  #: a gradient that the program keeps as its state, by backward
     GIVEN = "given"  #: what a call was given, and the caller goes on with
     HANDED_OUT = "handed_out"  #: what a graph gives for a node, by a later node
     UNKNOWN = "unknown_write"
@@ -105,7 +106,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _kept_by_hook(scene)
     if way is Way.HANDED_OUT:
         return _handed_out(scene)
-    if way in (Way.HELD, Way.GIVEN):
+    if way in (Way.HELD, Way.GRADIENT, Way.GIVEN):
         return _second_name(scene, way)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     node, slot = _kept_for(scene, saver)
@@ -221,14 +222,16 @@ def _second_name(scene: Scene, way: Way) -> Finding[Details] | None:
     evidence, write, used = scene.incident.evidence, moment(scene, "changed"), moment(scene, "used")
     if write is None:
         return None
-    names = tuple(dict.fromkeys(n for n in (evidence["written"], evidence["kept"]) if n))
-    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *names)
     copied: tuple[tuple[Place, str], ...] = evidence["copied"]
-    place = copied[0][0] if copied and way is Way.HELD else None
+    gradients = [operand for _, operand in copied] if way is Way.GRADIENT else []
+    names = (evidence["written"], evidence["kept"], *gradients)
+    names = tuple(dict.fromkeys(n for n in names if n))
+    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *names)
+    place = copied[0][0] if copied and way is not Way.GIVEN else None
     events = (
         scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
         None if place is None else Event(What.CREATED, place, relation=Relation.ALIAS),
-        event(scene, What.FAILED, "backward"),
+        None if way is Way.GRADIENT else event(scene, What.FAILED, "backward"),
     )
     facts = _facts(
         scene,

@@ -166,6 +166,12 @@ _of_second_name: Propose[Details] = by_table(
 )
 
 
+_of_gradient: Propose[Details] = by_table(
+    Fix("copy_gradient", _copies, changes=True, intended_difference=True),
+    at=What.CHANGED,
+)
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     tables = {
         Way.UNRECORDED: _of_unrecorded,
@@ -173,6 +179,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         Way.HANDED_OUT: _of_graph,
         Way.HELD: _of_second_name,
         Way.GIVEN: _of_second_name,
+        Way.GRADIENT: _of_gradient,
     }
     table = tables.get(finding.details.way, _of_write)
     return table(finding, program)

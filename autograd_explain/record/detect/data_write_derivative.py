@@ -115,7 +115,7 @@ def _is_same(value: ast.expr, tensor: str) -> bool:
 def _called(call: ast.Call, function: ast.Attribute) -> Derivative:
     """`h.data.mul_(2)`."""
     name = function.attr.removesuffix("_")
-    tensor = _tensor(_base(function.value))
+    tensor = _tensor(base_of_chain(function.value))
     values = [*call.args, *(k.value for k in call.keywords)]
     if name == "copy" and values:
         return _assigned(function.value, values[0])
@@ -141,7 +141,7 @@ def _receiver(call: ast.Call) -> ast.expr | None:
     return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
-def _base(node: ast.expr) -> ast.expr:
+def base_of_chain(node: ast.expr) -> ast.expr:
     """`h.data` of `h.data.mul_(2).add_(1)`."""
     while isinstance(node, ast.Call) and _name(node) != "detach":
         inner = _receiver(node)

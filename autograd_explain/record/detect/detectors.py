@@ -6,14 +6,14 @@ torch functions disabled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..observe.call_sites import CallSites
+from ..observe.call_sites import CallFrame, CallSites
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
@@ -24,6 +24,7 @@ from .graph_cuts import Cuts
 from .graph_outputs import GraphOutputs
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
+from .kept_gradients import KeptGradients
 from .kept_values import KeptValues
 from .last_rounds import LastRounds
 from .nonfinite import NonFiniteLeaves
@@ -54,6 +55,7 @@ class Detectors:
         self.blind: set[str] = set()  #: what could not be looked at in the cell, as keys
         self.unrecorded = Unrecorded(log, self.blind)
         self.kept = KeptValues(log, self.blind)
+        self.own = KeptGradients()
         self.rounds = LastRounds(log)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
@@ -227,6 +229,12 @@ class Detectors:
         self.overwrites.replaced_data(tensor, mark, nodes, before)
         self.unrecorded.changed(tensor, mark, None, before)
 
+    def wrote_itself(
+        self, tensor: Tensor, frame: FrameType, clock: int, site: int, steps: Sequence[CallFrame]
+    ) -> None:
+        """A tensor without a graph was an operand of the write to it."""
+        self.own.wrote(tensor, self.gradients, frame, steps, Mark(site, clock, made=False))
+
     def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
         self.overwrites.in_function(tensor, frame, Mark(site, clock))
         if self.handed.backward is not None:
@@ -336,6 +344,7 @@ class Detectors:
         self.overwrites.found.clear()
         self.unrecorded.found.clear()
         self.kept.begin()
+        self.own.begin()
         self.rounds.begin()
         with quiet():
             self.overwrites.let_go()

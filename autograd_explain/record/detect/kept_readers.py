@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...inspect.dataflow.syntax import PUTS
+from ...inspect.dataflow.syntax import PUTS, container_of
 from ...model import Place
 from ...program import Program
 from ..observe.call_sites import CallFrame, CallSites
@@ -22,6 +22,7 @@ from .kept_values import Holder, KeptValue, Reader
 _PATHS = (ast.Name, ast.Attribute, ast.Subscript)
 #: They give the entries of what they are given.
 _GIVING = frozenset({"zip", "enumerate", "reversed", "list", "tuple", "iter", "sorted"})
+_PUTTING = PUTS | {"setdefault"}
 _TAKING = frozenset({"pop", "popleft", "get", "values", "items"})
 
 
@@ -358,7 +359,7 @@ def _puts(level: _Level, path: str, names: Iterable[str]) -> Iterator[tuple[ast.
     """What the function puts under a path by one of these names, each with what puts it."""
     given = {*names}
     for node in ast.walk(level.spot.scope):
-        yield from ((node, kept) for kept in _put(node, path) if ast.unparse(kept) in given)
+        yield from ((node, kept) for kept in put_there(node, path) if ast.unparse(kept) in given)
 
 
 def _kept_again(level: _Level, path: str) -> bool:
@@ -374,24 +375,25 @@ def _kept_at(level: _Level, path: str) -> Iterator[tuple[Place, str]]:
     body, source = level.spot.scope, level.spot.source
     name = getattr(body, "name", None)
     for node in ast.walk(body):
-        put = [kept for kept in _put(node, path) if ast.unparse(kept) in level.names]
-        taken = (kept for own in level.names for kept in _put(node, own))
+        put = [kept for kept in put_there(node, path) if ast.unparse(kept) in level.names]
+        taken = (kept for own in level.names for kept in put_there(node, own))
         for kept in put or [kept for kept in taken if ast.unparse(kept) == path]:
             yield source.place(kept.lineno, name, kept), ast.unparse(kept)
 
 
-def _put(node: ast.AST, path: str) -> list[ast.expr]:
-    """What a statement puts there: `path.append(x)`, `path = x`, `path = [x]`, `path[k] = x`."""
+def put_there(node: ast.AST, path: str) -> list[ast.expr]:
+    """What a statement puts there: `path.append(x)`, `path = x`, `path = [x]`, `path[k] = x`,
+    `path = [x for …]`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        puts = node.func.attr in PUTS and ast.unparse(node.func.value) == path
+        puts = node.func.attr in _PUTTING and ast.unparse(node.func.value) == path
         return node.args[-1:] if puts else []
     if not isinstance(node, ast.Assign):
         return []
-    bases = {
-        ast.unparse(getattr(t, "value", t) if isinstance(t, ast.Subscript) else t)
-        for t in node.targets
-    }
-    if path not in bases:
+    if path not in {ast.unparse(container_of(t)) for t in node.targets}:
         return []
+    if isinstance(node.value, ast.ListComp):
+        return [node.value.elt]
+    if isinstance(node.value, ast.DictComp):
+        return [node.value.value]
     held = getattr(node.value, "elts", None) or getattr(node.value, "values", None)
     return list(held) if isinstance(held, list) else [node.value]

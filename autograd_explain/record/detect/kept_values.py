@@ -110,7 +110,7 @@ class KeptValues:
             return
         if self._looks[mark.site] < _LOOKS:
             self._looks[mark.site] += 1
-            known.holders = (*_holders(tensor, frame, steps),) or known.holders
+            known.holders = (*holders_of(tensor, frame, steps),) or known.holders
         if known.holders and self._by_tensor.get(id(tensor)) is not known:
             self._add(tensor, known)
 
@@ -190,7 +190,7 @@ def _made_by_write(tensor: Tensor) -> range:
     return range(first, first + 1 if tensor._base is None else end)
 
 
-def _holders(tensor: Tensor, frame: FrameType, steps: Sequence[CallFrame]) -> Iterator[Holder]:
+def holders_of(tensor: Tensor, frame: FrameType, steps: Sequence[CallFrame]) -> Iterator[Holder]:
     """By which paths the user's frames held a tensor."""
     inner: FrameType | None = frame
     for level, step in enumerate(steps):

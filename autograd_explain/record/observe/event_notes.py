@@ -276,6 +276,9 @@ class EventNotes:
             with quiet():
                 steps = self.sites.all[site].steps
                 self.suspicion.kept.wrote(tensor, frame, steps, _new(Mark, (site, clock, False)))
+        elif len(args) > 1 and args[1] is tensor:
+            with quiet():
+                self.suspicion.wrote_itself(tensor, frame, clock, site, self.sites.all[site].steps)
         if log.user_code_in_backward:
             with quiet():
                 self.suspicion.in_function(tensor, frame, clock, site)
