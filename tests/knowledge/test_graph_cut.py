@@ -438,3 +438,27 @@ def test_what_became_of_it_since_may_be_to_blame() -> None:
     since = "sample = painter(noise)\n    sample = type(sample)(sample.tolist())"
     cells = cells_of(TORCH + "# %%" + IN_TURN.replace("sample = painter(noise)", since))
     assert explained(cells).finding.variant != "then"
+
+
+def test_the_model_is_called_with_the_parts_of_the_vector() -> None:
+    head = (
+        "import torch\nfrom torch import nn\nfrom torch.nn.utils import vector_to_parameters\n"
+        "net, x = nn.Linear(2, 1), torch.ones(4, 2)"
+    )
+    body = (
+        "def energy(q):\n    vector_to_parameters(q, net.parameters())\n"
+        "    return net(x).square().sum() + q.square().sum()\n"
+        "torch.autograd.functional.hessian(energy, torch.ones(3))"
+    )
+    found = play((head, body), watched=True)
+    assert found.trouble == "" and found.diagnosis is not None
+    finding = found.diagnosis.finding
+    assert (finding.variant, finding.facts["parameter"], finding.facts["value"]) == (
+        "input",
+        "q",
+        "net(x)",
+    )
+    (rewrite,) = found.diagnosis.rewrites
+    new = edited((head, body), rewrite)[1]
+    assert "weights[name] = q[start : start + p.numel()].view_as(p)" in new
+    assert "return fast(x).square().sum() + q.square().sum()" in new

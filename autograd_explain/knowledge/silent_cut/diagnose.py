@@ -24,6 +24,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
 
+from .copied_input import of_copied_input
 from .details import Details, Swapped, decorated, kept_as, widest
 from .missing import of_missing_gradient
 from .partial import of_partial_cut
@@ -58,6 +59,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return of_partial_cut(scene)
     if scene.match.pattern.startswith("grad-none"):
         return of_missing_gradient(scene)
+    if scene.incident.evidence.get("way") == "input":
+        return of_copied_input(scene)
     lost = tensors(scene, "parameters")
     cuts = sorted(moments(scene, "cut"), key=_line)
     if not cuts:

@@ -20,17 +20,25 @@ from autograd_explain.rewrite.engine.cst_tools import (
     called_on,
     dotted,
     find,
+    repeatable,
     targets,
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.imports import imports_at, torch_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.out_of_place import value_of_write
 
 _LISTS = {"parameters": "values", "named_parameters": "items"}
 #: What is asked of a model besides its results.
 _ASKED = frozenset({*_LISTS, *"zero_grad state_dict load_state_dict train eval".split()})
+_VECTOR = "torch.nn.utils.vector_to_parameters"
+_PARTS = """{weights}, {start} = {{}}, 0
+for {name}, {p} in {model}.named_parameters():
+    {weights}[{name}] = {vector}[{start} : {start} + {p}.numel()].view_as({p})
+    {start} += {p}.numel()
+{fast} = lambda *args: {torch}.func.functional_call({model}, {weights}, args)
+"""
 _PUT_BACK = """with {torch}.no_grad():
     for p, w in zip({model}.parameters(), {weights}.values()):
         p.copy_(w)
@@ -86,6 +94,31 @@ def functional_update(
     if around is None or name is None or last is None:
         return None
     return _of_model(_Model(program, tree, name, weights), around, last, torch)
+
+
+def functional_vector(program: Program, place: Place | None) -> Edits | None:
+    """`vector_to_parameters(theta, model.parameters())` -> the parts of `theta` by the names of the
+    parameters; the model is called with them behind it."""
+    (tree, own), torch = statement_at(program, place), torch_at(program, place)
+    call = own.value if isinstance(own, cst.Expr) else None
+    if own is None or torch is None or not isinstance(call, cst.Call) or len(call.args) != 2:
+        return None
+    full = imports_at(program, place).full(tree.code(call.func))
+    vector, owner = call.args[0].value, called_on(call.args[1].value, "parameters")
+    name = None if owner is None else dotted(owner)
+    if full != _VECTOR or name is None or not repeatable(vector):
+        return None
+    order, at = tree.siblings(own)
+    new = {k: fresh(tree, own, k) for k in ("weights", "start", "name", "p", "fast")}
+    model, draft = _Model(program, tree, name, new["weights"]), Draft(tree)
+    called = [_with_results(model, draft, s, new["fast"]) for s in order[at + 1 :]]
+    if not any(called) or None in called:
+        return None
+    for node in (n for s in order[at + 1 :] for n in walk(s)):
+        if listed := model.listed(node):
+            draft.replace(node, cst.parse_expression(f"{model.weights}.{listed}()"))
+    code = _PARTS.format(**new, vector=tree.code(vector), model=name, torch=torch)
+    return draft.instead(own, statements_in(cst.parse_module(code))).edits()
 
 
 def _copied(statement: Statement) -> cst.BaseExpression | None:

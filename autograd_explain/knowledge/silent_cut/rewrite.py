@@ -23,7 +23,7 @@ from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details
-from .functional_update import functional_update
+from .functional_update import functional_update, functional_vector
 
 
 def _told(site: Site[Details]) -> list[Place]:
@@ -119,6 +119,16 @@ _of_table: Propose[Details] = by_table(
 )
 
 
+_of_input: Propose[Details] = by_table(
+    Fix(
+        "functional_update",
+        at_place(functional_vector),
+        changes=True,
+        intended_difference=True,
+    ),
+)
+
+
 def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """What the library offers instead of a call that hides its operations."""
     place = finding.place(What.CAUSE)
@@ -132,6 +142,9 @@ def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposa
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    if finding.variant == "input":
+        yield from _of_input(finding, program)
+        return
     yield from not_kept(program, finding.details.options)
     yield from _of_library(finding, program)
     yield from _of_table(finding, program)

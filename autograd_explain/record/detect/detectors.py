@@ -17,6 +17,7 @@ from ..observe.call_sites import CallFrame, CallSites
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
+from .copied_inputs import CopiedInputs
 from .equal_sides import agree
 from .finding import CandidateFault, Mark, Weak, weak
 from .frozen_steps import FrozenSteps
@@ -58,6 +59,7 @@ class Detectors:
         self.own = KeptGradients()
         self.rounds = LastRounds(log)
         self.cuts = Cuts()
+        self.copied = CopiedInputs(log, self.cuts)
         self.gradients = Gradients(log, self.cuts)
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
@@ -280,6 +282,8 @@ class Detectors:
         self.overwrites.before_backward(roots, mark)
         self.unrecorded.before_backward(roots, inputs, mark)
         self.gradients.by_hand.asked.update(map(id, inputs or ()))
+        if not whole and inputs:
+            self.copied.before_backward(roots, inputs, mark)
         if whole:
             self._roots[site] = mark
             self.kept.before_backward(roots, mark)
@@ -345,6 +349,7 @@ class Detectors:
         self.unrecorded.found.clear()
         self.kept.begin()
         self.own.begin()
+        self.copied.begin()
         self.rounds.begin()
         with quiet():
             self.overwrites.let_go()
@@ -402,6 +407,7 @@ class Detectors:
         found = (
             *(*self.overwrites.found, *unrecorded),
             *(*self.gradients.found, *self.gradients.stale.found, *self.outputs.found),
+            *self.copied.found.values(),
             *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}

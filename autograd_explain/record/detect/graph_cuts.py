@@ -148,7 +148,7 @@ class Cuts:
             if any(self._is_fresh(source, cut.way) for source in sources):
                 cut.fresh = cut.clock
             for source in sources:
-                for leaf in _leaves_above(source):
+                for leaf in leaves_above(source):
                     cut.above[id(leaf)] = weak(leaf)
             cut.looks += not known < len(cut.above) <= _MOST_ABOVE
 
@@ -499,7 +499,7 @@ def _same_memory(a: Tensor, b: Tensor) -> bool:
     return kept != 0 and kept == storage(b)
 
 
-def _leaves_above(tensor: Tensor) -> Iterator[Tensor]:
+def leaves_above(tensor: Tensor) -> Iterator[Tensor]:
     """The leaves whose gradient a tensor would carry.  For a view its base is asked: reading the
     `grad_fn` of a view may rebuild its history."""
     if isinstance(tensor, Parameter):

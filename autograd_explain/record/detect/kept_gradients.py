@@ -22,7 +22,7 @@ from ...program_index import index_of
 from ..observe.call_sites import CallFrame, CallSites
 from ..observe.code_positions import CodePosition, operands_of, spot_of
 from .data_write_derivative import base_of_chain
-from .finding import CandidateFault, Mark, Weak, weak
+from .finding import CandidateFault, Mark, Marks, Weak, weak
 from .kept_readers import put_there
 from .kept_values import Holder, holders_of
 from .number_into_loss import spread
@@ -91,7 +91,7 @@ def kept_gradients(
             kept = [] if spot is None else [*_kept_at(spot, holder, program)]
             if kept and told.isdisjoint(place for place, _ in kept):
                 told.update(place for place, _ in kept)
-                marks = {"changed": (written.mark,), "backward": (backward,)}
+                marks: Marks = {"changed": (written.mark,), "backward": (backward,)}
                 evidence = {
                     "way": "gradient",
                     "tensor": written.gradient,
@@ -105,7 +105,8 @@ def kept_gradients(
 def _written_by_another_name(spot: CodePosition) -> str | None:
     """`v` of `v.mul_(mu).add_(g)`; None of `g.add_(g)`, which says that it doubles."""
     node = spot.node
-    target, *given = operands_of(node) or [None]
+    operands = operands_of(node)
+    target, given = (operands[0], operands[1:]) if operands else (None, [])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         target = base_of_chain(node.func.value)
         given = [*node.args, *(k.value for k in node.keywords)]
