@@ -12,7 +12,8 @@ from .site import Site
 from .state import ShadowState
 from .unknown import UNKNOWN, ReadFloat, ReadInt, Unknown
 
-#: How branches go, by file name, line and column.
+#: How branches go, and which loops go straight to the round they stood at in the end, by file name,
+#: line and column.
 BranchChoices = Mapping[tuple[str, int, int], bool]
 
 
@@ -53,7 +54,9 @@ class Flow:
     def iterate(self, site: Site, iterable: Any, shape: Any) -> Iterator[Any]:
         """The items of a loop; of a long one the first ones and the last."""
         walk, budget, loops = self.walk, self.walk.budget, self.walk.loops
-        if type(iterable) is Unknown:
+        if self._forced.get(site.position):
+            iterable = [walk.live_values(site, shape)]
+        elif type(iterable) is Unknown:
             iterable = self._live_items(site, shape)
         start, number, item = budget.spent, 0, UNKNOWN
         depth = len(loops)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...incident import Incident
+from ...incident import Incident, LiveFrame
 from ...isolation.type_checks import is_a
 from ...program import Program
 from ..history import TraceEvent
@@ -114,14 +114,23 @@ class RunAlignment:
         found = [w for twin in self.slots(saved) if (w := writes_past(trace, twin, saved))]
         return found[0] if len({statement(w[0]) for w in found}) == 1 else ()
 
+    @property
+    def failed_alike(self) -> bool:
+        """Whether the walk met the program's failure, if there was one."""
+        return self.walk.failure.reached or self._incident.exception is None
+
     @cached_property
     def score(self) -> tuple[float, ...]:
         """How well the walk fits: it got there, failed alike, wrote it, made the same graph."""
-        reached = self.walk.failure.reached or self._incident.exception is None
         size = len(self._live.nodes)
         exact = 0 if self._pairing is None else len(self._pairing.exact)
         wrote = self._saved is None or bool(self.writes(self._saved))
-        return float(self.arrival is not None), reached, wrote, exact / size if size else 1.0
+        return (
+            float(self.arrival is not None),
+            self.failed_alike,
+            wrote,
+            exact / size if size else 1.0,
+        )
 
     @property
     def fits(self) -> bool:
@@ -165,8 +174,12 @@ def best_readings(program: Program, incident: Incident, live: Graph) -> tuple[Ru
 def _alternatives(
     program: Program, incident: Incident, first: RunAlignment
 ) -> Iterator[BranchChoices]:
-    """Other ways through the program: to the failing line, then branch by branch."""
+    """Other ways through the program: straight to the round of its loops in which it failed, to the
+    failing line, then branch by branch."""
     to_failure = forced_arms(program, incident)
+    rounds = {} if first.failed_alike else failing_rounds(program, incident)
+    if rounds:  # what earlier rounds cost, or did otherwise, is left out
+        yield {**to_failure, **rounds}
     if first.arrival is None and to_failure:
         yield to_failure
     for position, taken in list(first.walk.undecided.items())[::-1]:
@@ -177,14 +190,31 @@ def _alternatives(
 def forced_arms(program: Program, incident: Incident) -> BranchChoices:
     """Which arm each `if` around the failing lines took."""
     found: dict[tuple[str, int, int], bool] = {}
+    for frame, node in _nodes(program, incident):
+        if isinstance(node, ast.If):
+            for arm, taken in ((node.body, True), (node.orelse, False)):
+                if _holds(arm, frame):
+                    found[frame.filename, node.lineno, node.col_offset] = taken
+    return found
+
+
+def failing_rounds(program: Program, incident: Incident) -> BranchChoices:
+    """The `for` loops around the failing lines: of each the round it stood at is taken."""
+    return {
+        (frame.filename, node.lineno, node.col_offset): True
+        for frame, node in _nodes(program, incident)
+        if isinstance(node, ast.For) and _holds(node.body, frame)
+    }
+
+
+def _nodes(program: Program, incident: Incident) -> Iterator[tuple[LiveFrame, ast.AST]]:
     for frame in incident.user_frames:
         source = program.source_of(frame.code)
-        for node in ast.walk(source.tree) if source is not None else ():
-            if isinstance(node, ast.If):
-                for arm, taken in ((node.body, True), (node.orelse, False)):
-                    if arm and arm[0].lineno <= frame.line <= (arm[-1].end_lineno or 0):
-                        found[frame.filename, node.lineno, node.col_offset] = taken
-    return found
+        yield from () if source is None else ((frame, node) for node in source.nodes)
+
+
+def _holds(block: list[ast.stmt], frame: LiveFrame) -> bool:
+    return bool(block) and block[0].lineno <= frame.line <= (block[-1].end_lineno or 0)
 
 
 def _is_big(incident: Incident) -> bool:

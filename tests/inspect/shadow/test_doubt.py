@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from notebook import cells_of
 from shadow_notebook import fresh_session, history_of, marked, run
+
+from autograd_explain.inspect.shadow import InferredHistory, state
+from autograd_explain.inspect.shadow.budget import RunLimits
 
 ONE_OF_TWO = """# %%
 import random
@@ -105,3 +110,37 @@ def test_failure_of_one_arm_is_found() -> None:
     assert (write.place.cell, write.place.line) in marked(cells, "wrote")
     assert maker is not None
     assert (maker.place.cell, maker.place.line) in marked(cells, "saved")
+
+
+LATE = """# %%
+import torch
+w = torch.rand(3, requires_grad=True)
+kept = w.exp()
+for epoch in range(9):
+    for part in range(40):
+        y = w.exp() if epoch < 7 else kept
+        if {write}:
+            for k in range(3):
+                y[k] *= 2.0
+        y.sum().backward(retain_graph=True)
+"""
+
+
+def _late(write: str, monkeypatch: pytest.MonkeyPatch) -> InferredHistory:
+    """What is known of a program of which a walk cannot afford the rounds before the last."""
+    with fresh_session():
+        incident = run(cells_of(LATE.format(write=write)))
+    monkeypatch.setattr(state, "RunLimits", partial(RunLimits, steps=150))
+    return history_of(incident)
+
+
+def test_the_round_that_failed_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = _late("epoch == 5 and part == 9", monkeypatch)
+    writes = history.writes(next(history.graph.overwritten()))
+    assert {w.place.line for w in writes} == {9}
+    assert [w.version for w in writes] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_write_of_an_earlier_round_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = _late("epoch == 5 and part == 9 and kept.mul_(2.0) is None", monkeypatch)
+    assert history.writes(next(history.graph.overwritten())) == ()
