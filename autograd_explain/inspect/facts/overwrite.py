@@ -20,6 +20,7 @@ from ..live.names import shares_memory
 from ..live.shapes import shape_of
 from ..scene import Scene
 from .callback_write import write_in_callback
+from .handed_write import handed_write
 
 _MANY = 64
 _VIEWS_OF_VIEWS = 6
@@ -80,17 +81,17 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
     return Overwrite(
         saved,
         maker,
-        scene.history.writes(saved) or _in_callback(scene, saved),
+        scene.history.writes(saved) or _not_run(scene, saved),
         tuple(name for name, _ in holders),
         _savers(scene, saved),
         _may_have_stepped(scene, maker),
     )
 
 
-def _in_callback(scene: Scene, saved: SavedTensor) -> tuple[TraceEvent, ...]:
+def _not_run(scene: Scene, saved: SavedTensor) -> tuple[TraceEvent, ...]:
     """What no run of the source gets to, where that is all that may have been seen."""
     unseen = scene.history.certainty is Certainty.INFERRED and not _is_trained(saved.tensor)
-    write = write_in_callback(scene) if unseen else None
+    write = handed_write(scene, saved) or write_in_callback(scene) if unseen else None
     return () if write is None else (write,)
 
 
