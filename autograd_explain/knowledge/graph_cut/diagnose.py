@@ -92,6 +92,7 @@ class Details:
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
     dead: tuple[Unread, ...] = ()
     then_read: Place | None = None  #: where a value is read that was computed while frozen
+    by_library: bool = False  #: a call of an installed library loses it
     gathered: tuple[Place, ...] = ()  #: what gave objects what their values are computed of
 
 
@@ -321,6 +322,7 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
         Confidence.PROVEN if observed else Confidence.LIKELY,
         "call" if inside is None else "library",
         Details(
+            by_library=True,
             undecorated=undecorated(scene, found.root),
             gathered=gathering_calls(scene, found.root),
             opposite=opposite_method(scene, lost.place),

@@ -1,13 +1,14 @@
 """Each kind of cut has its own repair; where torch defines no gradient, the value before it."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
-from autograd_explain.model import Place
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import (
     asked_for_gradient,
@@ -22,6 +23,7 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
     with_create_graph,
 )
 from autograd_explain.rewrite.transforms.gathered import objects_called
+from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
@@ -170,7 +172,7 @@ def _has_part(details: Details) -> bool:
 
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
-propose: Propose[Details] = by_table(
+_of_table: Propose[Details] = by_table(
     Fix(
         "use_dead",
         lambda s: read_instead(s.program, s.details.dead),
@@ -241,3 +243,9 @@ propose: Propose[Details] = by_table(
         intended_difference=True,
     ),
 )
+
+
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    if finding.details.by_library:
+        yield from offered_instead(program, finding.place(What.CAUSE))
+    yield from _of_table(finding, program)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import then
@@ -13,7 +13,7 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
-from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
@@ -146,5 +146,6 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from _of_input(finding, program)
         return
     yield from not_kept(program, finding.details.options)
-    yield from _of_library(finding, program)
+    if finding.details.by_library:
+        yield from offered_instead(program, finding.place(What.CAUSE))
     yield from _of_table(finding, program)

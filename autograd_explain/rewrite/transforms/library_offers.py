@@ -12,13 +12,14 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Edits, Place
+from ...model import Edits, Place, Safety
 from ...program import Program
 from ...program_index import index_of
 from ..engine.cst_tools import calls_in, dotted, expression
 from ..engine.draft import Draft
 from ..engine.edits import merge
 from ..engine.imports import Imports
+from ..engine.proposal import Proposal
 from ..engine.tree import Tree, statement_at, tree_of
 
 Offer: TypeAlias = tuple[str, Callable[[], Edits | None]]
@@ -33,6 +34,15 @@ def recorded_instead(program: Program, place: Place) -> Iterator[Offer]:
         full = imports.full(dotted(call.func))
         for other in _plainer(full, call):
             yield other, partial(_calls_other, program, tree, call, full, other)
+
+
+def offered_instead(program: Program, place: Place | None) -> Iterator[Proposal]:
+    """The first of these that can be written, as a proposal of a cause."""
+    for code, make in recorded_instead(program, place) if place is not None else ():
+        if edits := make():
+            changes, facts = Safety.CHANGES_MEANING, {"code": code}
+            yield Proposal("repair_recorded_instead", edits, changes, facts)
+            return
 
 
 def _plainer(full: str, call: cst.Call) -> Iterator[str]:
