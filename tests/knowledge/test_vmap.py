@@ -202,3 +202,50 @@ def test_a_function_of_a_package_needs_no_transform(
         repaired = edited(cells, explained(cells).rewrites[0])
         assert repaired[1] == f"out = torch.autograd.functional.{instead}"
         run(repaired)
+
+
+DERIVATIVES = """
+net = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+def residual(t):
+    u = net(t)
+    @
+    return (v + u).sum()
+loss = vmap(residual)(torch.linspace(0, 1, 5)[:, None]).square().sum()
+loss.backward()
+print(torch.autograd.grad(net(torch.ones(1)).square(), net[0].bias)[0])
+"""
+FIRST = "du = torch.autograd.grad(u, t, create_graph=True)[0]"
+
+
+@pytest.mark.parametrize(
+    ("taken", "lines"),
+    [
+        (
+            FIRST + "; v, = torch.autograd.grad(du, [t], create_graph=True)",
+            ["return u.sum()", "return du.sum()", "du = grad(u_of_t)(t)"],
+        ),
+        (
+            "v = torch.autograd.grad(u, t, torch.ones_like(u), create_graph=True)[0]",
+            ["v = grad(u_of_t)(t)"],
+        ),
+        ("v = torch.autograd.grad(net(2 * t), t)[0]", ["v = grad(lambda t: net(2 * t).sum())(t)"]),
+        ("u = u * 2; v = torch.autograd.grad(u, t)[0]", []),  # of two values by one name
+        ("v = torch.autograd.grad(u, net[0].bias)[0].sum()", []),  # no argument
+    ],
+)
+def test_a_derivative_in_a_mapped_function(taken: str, lines: list[str]) -> None:
+    cells = cells_of(START + DERIVATIVES.replace("@", taken.replace("; ", "\n    ")))
+    explanation = explained(cells)
+    assert explanation.finding.cause == "backward_in_transform"
+    assert bool(explanation.rewrites) is bool(lines)
+    if lines:
+        repaired = edited(cells, explanation.rewrites[0])
+        assert all(line in repaired[0] for line in lines)
+        assert "print(torch.autograd.grad(" in repaired[0]
+        run(repaired)
+
+
+def test_a_value_detached_in_a_transform_is_no_matter_of_the_transform() -> None:
+    code = "def f(t):\n    u = t.detach().sin()\n    return torch.autograd.grad(u, t)[0]\n"
+    finding = explained(cells_of(START + code + "grad(f)(torch.tensor(1.0))")).finding
+    assert finding.cause == "graph_cut"

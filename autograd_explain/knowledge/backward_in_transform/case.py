@@ -1,11 +1,13 @@
 # %%
 import torch
-from torch.func import grad
+from torch.func import vmap
+
+gravity = torch.tensor(9.81, requires_grad=True)
 
 
-def energy(v):
-    out = v.pow(3).sum()
-    out.backward()
-    return out
+def speed(t):
+    height = 2.0 - 0.5 * gravity * t**2
+    return torch.autograd.grad(height, t, create_graph=True)[0]
 # %%
-slope = grad(energy)(torch.ones(3))
+fall = vmap(speed)(torch.linspace(0, 1, 4))
+fall.square().sum().backward()
