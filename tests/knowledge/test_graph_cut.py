@@ -462,6 +462,8 @@ def test_the_model_is_called_with_the_parts_of_the_vector() -> None:
     new = edited((head, body), rewrite)[1]
     assert "weights[name] = q[start : start + p.numel()].view_as(p)" in new
     assert "return fast(x).square().sum() + q.square().sum()" in new
+
+
 def test_what_a_library_offers_beside_what_hides_its_operations(tmp_path: Path) -> None:
     library = "import torch\ndef solve(f, x):\n    return f(x).sin()\n"
     library += "def solve_hidden(f, x):\n    with torch.no_grad():\n        return f(x).sin()\n"

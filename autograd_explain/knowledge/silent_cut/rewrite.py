@@ -129,18 +129,6 @@ _of_input: Propose[Details] = by_table(
 )
 
 
-def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    """What the library offers instead of a call that hides its operations."""
-    place = finding.place(What.CAUSE)
-    if place is None or not finding.details.by_library:
-        return
-    for code, make in recorded_instead(program, place):
-        if edits := make():
-            changes, facts = Safety.CHANGES_MEANING, {"code": code}
-            yield Proposal("repair_recorded_instead", edits, changes, facts)
-            return
-
-
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.variant == "input":
         yield from _of_input(finding, program)
