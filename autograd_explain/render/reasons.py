@@ -38,6 +38,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "[`{names}` には依然として勾配が届かない]",
         "[`{names}` 仍然得不到梯度]",
     ),
+    "only_zeros": (
+        "[the loss follows `{names}`, and its gradient is 0]",
+        "[損失は `{names}` とともに変わるのに、届く勾配は 0]",
+        "[损失随 `{names}` 变化，得到的梯度却是 0]",
+    ),
     "stepped": (
         "[an optimizer changes `{names}` now]; there is no reference to compare it with",
         "[オプティマイザが `{names}` を更新するようになった]。比べる参照値はない",

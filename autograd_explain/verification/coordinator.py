@@ -10,7 +10,15 @@ import torch
 
 from ..model import Kind, Outcome, Reason
 from .cells import edited
-from .dependence import follows, keeps_gradients, keeps_losses, missed_before, shift_for, starves
+from .dependence import (
+    follows,
+    keeps_gradients,
+    keeps_losses,
+    missed_before,
+    shift_for,
+    shift_of_zeros,
+    starves,
+)
 from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
@@ -20,9 +28,11 @@ from .judge import (
     blocked_by,
     confirmed,
     differing_slope,
+    following_zeros,
     gradients_of,
     informed,
     needs_differences,
+    new_zeros,
     verdict_of,
 )
 from .plan import ORIGINAL, NonFinite, Plan, Reference, Stage, Trial, Verdict
@@ -148,6 +158,7 @@ class _Trials:
         basis = basis_of(self._plan, reference, results.pop("second", None), tracked)
         basis = replace(basis, backwards=first["plain"].backwards)
         verdicts = [verdict_of(self._plan, int(k), basis, r) for k, r in results.items()]
+        verdicts = self._without_zeros(verdicts, results)
         for verdict in verdicts:
             if verdict.index == ORIGINAL:
                 found = gradients_of(basis, results[str(ORIGINAL)])
@@ -156,6 +167,29 @@ class _Trials:
                 yield verdict
         agreeing = {v.index: v for v in verdicts if v.outcome is Outcome.VERIFIED}
         yield from self._confirmed(basis, agreeing, references)
+
+    def _without_zeros(
+        self, verdicts: Sequence[Verdict], results: Mapping[str, Result]
+    ) -> list[Verdict]:
+        """Zeros are no gradient where the loss follows what gets them, and does so by no chance: a
+        second run of the same has the loss of the first."""
+        zeros = {v.index: new_zeros(self._plan, v, results[str(v.index)]) for v in verdicts}
+        trials = [t for t in self._plan.trials if zeros.get(t.index)]
+        if not trials:
+            return verdicts
+        jobs = {str(t.index): self._job(Mode.DEPENDENCE, trial=t) for t in trials}
+        before = {key: result.reaches for key, result in self._pool.run(jobs)}
+        shifts = {key: s for key, found in before.items() if (s := shift_of_zeros(found))}
+        moves = {key: replace(jobs[key], shift=shift) for key, shift in shifts.items()}
+        moved = {key: result.reaches for key, result in self._pool.run(moves)}
+        again = {key: r.reaches for key, r in self._pool.run({key: jobs[key] for key in shifts})}
+        wrong = {
+            int(key)
+            for key, shift in shifts.items()
+            if follows(shift, before[key], moved[key]) and again[key][shift.backward :]
+            if keeps_losses(before[key], again[key])
+        }
+        return [following_zeros(v, zeros[v.index]) if v.index in wrong else v for v in verdicts]
 
     def _confirmed(
         self, basis: Basis, verdicts: Mapping[int, Verdict], references: tuple[Snapshot, ...]

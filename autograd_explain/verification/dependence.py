@@ -7,12 +7,15 @@ first use: where the loss follows, something between them and it has cut the gra
 nothing.  And what the original program had computed before it failed is mostly no mistake: the
 losses of those backwards are to come out the same, and their gradients, unless a graph reached too
 far in them already.
+
+A gradient of zeros is no sign of a repair either: what is awaited and gets nothing else is moved
+as well, and where the loss stays as it is, zeros are right.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +24,9 @@ import torch
 from .differences import direction
 from .gradient_log import leaves_of
 from .history_mode import BackwardMode
+from .nonfinite import is_zero
+from .objects import spellings_in
+from .running import RunningFunctions
 from .tracked import tensors_in
 
 _STEP = 1e-2  #: a share of the leaf's own magnitude
@@ -32,13 +38,15 @@ class Reach:
     """A backward: its loss, and which of the leaves used since the one before it did not reach, by
     their number in the order of their first use in the run.  `given` tells the gradients that
     the others have got apart from other ones; None: it failed.  `single` says that the loss was
-    one number.  `reached` are the leaves that it did reach."""
+    one number.  `reached` are the leaves that it did reach, `zero` the awaited of them that it gave
+    zeros."""
 
     loss: float
     missed: tuple[int, ...]
     single: bool
     given: tuple[float, ...] | None = None
     reached: frozenset[int] = frozenset()
+    zero: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,24 +60,40 @@ class Shift:
 class Dependence(BackwardMode):
     """Notes what each backward of a run reaches, and moves what a shift asks for."""
 
-    def __init__(self, shift: Shift | None = None) -> None:
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        running: RunningFunctions,
+        shift: Shift | None = None,
+        awaited: Collection[str] = (),
+    ) -> None:
         super().__init__()
         self.found: list[Reach] = []
+        self._namespace = namespace
+        self._running = running
+        self._awaited = frozenset(awaited)
         self._shift = shift
         self._known: dict[int, tuple[int, torch.Tensor]] = {}  # their identities stay theirs
         self._used: dict[int, int] = {}
+        self._versions: dict[int, int] = {}  #: of what was moved
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for tensor in tensors_in((*args, *kwargs.values())):
             if id(tensor) not in self._used and _is_leaf(tensor):
                 number, _ = self._known.setdefault(id(tensor), (len(self._known), tensor))
-                self._move(tensor, number)
                 self._used[id(tensor)] = number
+            if id(tensor) in self._used:
+                self._move(tensor, self._used[id(tensor)])
         return func(*args, **kwargs)
 
     def _move(self, leaf: torch.Tensor, number: int) -> None:
         shift = self._shift
-        if shift is not None and shift.backward == len(self.found) and number in shift.leaves:
+        if shift is None or shift.backward != len(self.found) or number not in shift.leaves:
+            return
+        # An initializer uses a leaf first, and writes over what was moved.
+        version = 0 if leaf.is_inference() else leaf._version
+        if self._versions.get(number) != version:
+            self._versions[number] = version
             leaf.data.add_(direction(leaf, number), alpha=_STEP)
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +105,8 @@ class Dependence(BackwardMode):
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 given = [leaf.grad for leaf in reached if leaf.grad is not None]
                 given = list(tensors_in((result,))) or given
-                self.found[-1] = replace(self.found[-1], given=told_apart(given))
+                told, zero = told_apart(given), self._zeros(reached)
+                self.found[-1] = replace(self.found[-1], given=told, zero=zero)
             return result
 
         return run
@@ -94,6 +119,16 @@ class Dependence(BackwardMode):
         loss = sum(_total(t) for t in outputs)
         self.found.append(Reach(loss, missed, numbers == [1], reached=known))
         self._used.clear()
+
+    def _zeros(self, reached: Iterable[torch.Tensor]) -> frozenset[int]:
+        """The numbers of the awaited leaves whose gradient is 0."""
+        keys = {id(t) for t in reached if t.grad is not None and is_zero(t.grad)}
+        if not keys or not self._awaited:
+            return frozenset()
+        inside, outside = self._running.spellings(keys), spellings_in(self._namespace)
+        named = {key: {*inside.get(key, ()), *outside.get(key, ())} for key in keys}
+        found = [key for key, names in named.items() if names & self._awaited]
+        return frozenset(self._known[key][0] for key in found if key in self._known)
 
 
 def told_apart(gradients: Iterable[torch.Tensor]) -> tuple[float, ...]:
@@ -121,6 +156,12 @@ def shift_for(found: Sequence[Reach], meant: Collection[int] = ()) -> Shift | No
         if missed:
             return Shift(number, missed)
     return None
+
+
+def shift_of_zeros(found: Sequence[Reach]) -> Shift | None:
+    """What to move: the awaited leaves to which the last backward that gave any zeros gave them."""
+    given = ((n, tuple(found[n].zero)) for n in reversed(range(len(found))) if found[n].zero)
+    return next((Shift(number, leaves) for number, leaves in given), None)
 
 
 def missed_before(before: Sequence[Reach]) -> frozenset[int]:

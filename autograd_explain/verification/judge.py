@@ -156,6 +156,19 @@ def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
     return _compared(index, basis, result)
 
 
+def new_zeros(plan: Plan, verdict: Verdict, result: Result) -> tuple[str, ...]:
+    """What a rewrite that runs gives zeros, where there was no gradient."""
+    if verdict.outcome is not Outcome.RUNS:
+        return ()
+    return tuple(name for name in result.zero if name not in plan.was_zero)
+
+
+def following_zeros(verdict: Verdict, names: Sequence[str]) -> Verdict:
+    """A rewrite that gives zeros to what the loss follows."""
+    reason = Reason("only_zeros", {"names": _joined(names)})
+    return replace(verdict, outcome=Outcome.FAILS, reason=reason)
+
+
 def _compared(index: int, basis: Basis, result: Result) -> Verdict:
     agreement = result.agreements[-1 if basis.tracked else 0]
     comparison = comparison_of(agreement, basis.unstable)
@@ -261,12 +274,15 @@ def _runs(
 ) -> Verdict:
     values = {"why": basis.why, **({"error": basis.error} if basis.error else {})}
     reason = Reason("no_reference", values)
-    if result.reached:
+    reached = [name for name in result.reached if name not in result.zero]
+    if result.reached and not reached:
+        reason = Reason("no_reference", {"why": "zero_gradients"})
+    if reached:
         key = "stepped" if result.by_steps else "reached"
-        reason = Reason(key, {"names": _joined(result.reached)})
+        reason = Reason(key, {"names": _joined(reached)})
         wrong = {} if plan is None else {"finite": plan.was_nonfinite, "nonzero": plan.was_zero}
         for mended, before in wrong.items():
-            if names := tuple(name for name in result.reached if name in before):
+            if names := tuple(name for name in reached if name in before):
                 reason = Reason(mended, {"names": _joined(names)})
     return Verdict(
         index,

@@ -237,8 +237,8 @@ class ReplaySession:
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
         lenient = Lenient(self.namespace, retain=job.mode is Mode.RETAINED_GRADIENTS)
         slopes = Slopes(job.nudge)
-        dependence = Dependence(job.shift)
         running = RunningFunctions(files)
+        dependence = Dependence(self.namespace, running, job.shift, job.awaited)
         every = job.mode is Mode.NONFINITE_VALUES
         numbers = NonFiniteGradients(self.namespace, running, values=every)
         values = SeveredValues(self.namespace, running, job.moved, job.stops, job.rounds)

@@ -537,6 +537,7 @@ def test_what_corrects_the_program_goes_before_what_agrees_with_it(play):
 
 
 CUT = """
+import time
 import torch
 from torch import nn
 torch.manual_seed(0)
@@ -553,6 +554,16 @@ loss.backward()
         ("torch.stack([loss])", "net.weight", Outcome.RUNS, "reached"),
         ("torch.tensor([float(loss)], requires_grad=True)", "net.weight", Outcome.FAILS, "still"),
         ("torch.stack([loss])", "gone.weight", Outcome.RUNS, "no_reference"),
+        # Zeros that the loss follows, and such of which it is independent.
+        ("loss.detach() + 0 * loss", "net.weight", Outcome.FAILS, "only_zeros"),
+        ("torch.stack([(loss + 9).relu() * 0])", "net.weight", Outcome.RUNS, "no_reference"),
+        # What the loss follows by chance alone is not told.
+        (
+            "loss.detach() * torch.tensor(time.time_ns() % 997.0) + 0 * loss",
+            "net.weight",
+            Outcome.RUNS,
+            "no_reference",
+        ),
     ],
 )
 def test_a_rewrite_has_to_give_the_gradient_that_is_missing(play, new, name, outcome, reason):
