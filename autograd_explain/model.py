@@ -44,6 +44,15 @@ class Kind(str, Enum):
     NOTE = "note"  #: silent, and the program may well mean it: no alarm
 
 
+class ZeroBy(str, Enum):
+    """What makes a gradient 0 by the graph; the texts have a variant for each."""
+
+    OPERATION = ""  #: its derivative is 0
+    DRAW = "partly"  #: so is a draw's, and the leaf gets the gradient of other terms
+    SUM = "cancels"  #: it takes away what it adds
+    DIFFERENCE = "taken"  #: it takes away a part of a sum
+
+
 class Certainty(str, Enum):
     """Whether an event was seen while it happened or concluded afterwards."""
 

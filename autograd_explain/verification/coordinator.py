@@ -169,7 +169,7 @@ class _Trials:
         yield from self._confirmed(basis, agreeing, references)
 
     def _without_zeros(
-        self, verdicts: Sequence[Verdict], results: Mapping[str, Result]
+        self, verdicts: list[Verdict], results: Mapping[str, Result]
     ) -> list[Verdict]:
         """Zeros are no gradient where the loss follows what gets them, and does so by no chance: a
         second run of the same has the loss of the first."""

@@ -7,6 +7,8 @@ from knowledge.played import edited, play
 from notebook import run_cells
 from watching import signals
 
+from autograd_explain.model import ZeroBy
+
 HEAD = """\
 import torch
 from torch import nn
@@ -40,7 +42,7 @@ WEIGHED = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_draw_that_other_terms_lead_past(name: str) -> None:
     (found,) = signals((HEAD, LOOP.format(DRAWN[name])))
-    assert (found.name, found.evidence["partly"]) == ("zero-gradient", True)
+    assert (found.name, found.evidence["by"]) == ("zero-gradient", ZeroBy.DRAW)
     assert found.moments["operation"][0].place.line == 5
 
 

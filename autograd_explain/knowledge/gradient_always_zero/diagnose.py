@@ -15,7 +15,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     text_of,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, ZeroBy, label
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.uncut import node_at
 
@@ -48,7 +48,7 @@ class Details:
     divides: bool
     function: str = ""  #: torch's name of it
     mode: Place | None = None
-    cancels: bool = False  #: it is a sum that takes away what it adds
+    by: ZeroBy = ZeroBy.OPERATION
     older: Place | None = None  #: of a difference the side that was computed first
     sum: Place | None = None  #: what a difference takes a part away of
 
@@ -65,9 +65,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = tuple(name_of(scene, p) for p in lost) or shapes
     operand, divides = _operand(scene, place)
     failed = event(scene, What.FAILED, "backward")
-    cancels = bool(scene.incident.evidence.get("cancels"))
-    partly, function = bool(scene.incident.evidence.get("partly")), made.op.strip("_")
-    sampled, taken = function.startswith(_SAMPLER), bool(scene.incident.evidence.get("taken"))
+    by, function = scene.incident.evidence["by"], made.op.strip("_")
+    partly, sampled = by is ZeroBy.DRAW, function.startswith(_SAMPLER)
     drawn = (*filter(None, (made.target,)), *made.operands) if partly else ()
     return Finding(
         cause="gradient_always_zero",
@@ -83,23 +82,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED], *drawn),),
         events=tuple(e for e in (event(scene, What.CAUSE, "operation"), failed) if e is not None),
-        variant=_variant(sampled, partly, cancels, taken),
+        variant="nearest" if sampled else by.value,
         details=Details(
-            None if sampled or cancels or taken else operand,
+            None if sampled or by in (ZeroBy.SUM, ZeroBy.DIFFERENCE) else operand,
             bool(scene.incident.evidence.get("whole")),
             divides,
             function,
             _only_nearest(scene) if sampled else None,
-            cancels,
-            sum=_sum(scene, place) if taken else None,
+            by,
+            sum=_sum(scene, place) if by is ZeroBy.DIFFERENCE else None,
         ),
         awaited=() if partly else names[:_AWAITED],
     )
-
-
-def _variant(sampled: bool, partly: bool, cancels: bool, taken: bool) -> str:
-    named = {"nearest": sampled, "partly": partly, "cancels": cancels, "taken": taken}
-    return next((name for name, holds in named.items() if holds), "")
 
 
 def _sum(scene: Scene, place: Place) -> Place | None:

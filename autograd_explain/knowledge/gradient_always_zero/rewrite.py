@@ -2,6 +2,7 @@
 
 import ast
 
+from autograd_explain.model import ZeroBy
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.tree import tree_at
@@ -74,7 +75,7 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("difference", _difference_detached, when=lambda d: d.cancels, changes=True),
+    Fix("difference", _difference_detached, when=lambda d: d.by is ZeroBy.SUM, changes=True),
     Fix(
         "detach_older",
         lambda s: detached_at(s.program, s.details.older) if s.details.older else None,

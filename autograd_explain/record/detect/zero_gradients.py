@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from ...model import ZeroBy
 from ...nodes import GraphTraversal
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import is_plain
@@ -33,18 +34,14 @@ _MAX_NODES = 5_000
 
 class _Behind(NamedTuple):
     """A leaf that only gets zeros: the call that made the last such operation on its way to the
-    loss, the backward, and whether the whole loss is computed of what such operations give.
-    `partly`: the operation is a draw, and the leaf gets the gradient of other terms; `cancels`: it
-    is a sum that takes away what it adds; `taken`: a difference that takes away a part of a sum."""
+    loss, the backward, and whether the whole loss is computed of what such operations give."""
 
     leaf: Weak
     shape: str
     operation: Mark
     backward: Mark
     whole: bool
-    partly: bool = False
-    cancels: bool = False
-    taken: bool = False
+    by: ZeroBy
 
 
 def has_zero_derivative(node: Any) -> bool:
@@ -80,6 +77,13 @@ def cancelling(node: Any) -> tuple[tuple[Any, int], ...]:
     return ()
 
 
+def _zero_by(node: Any) -> ZeroBy:
+    if _takes_away(node):
+        return ZeroBy.DIFFERENCE
+    is_sum = type(node).__name__.startswith(_ADDITION)
+    return ZeroBy.SUM if is_sum else ZeroBy.OPERATION
+
+
 def _takes_away(node: Any) -> bool:
     return type(node).__name__.startswith(_DIFFERENCE)
 
@@ -111,11 +115,8 @@ class ZeroGradients:
             made = None if step is None else self.log.maker_of(step._sequence_nr())
             if made is not None and id(leaf) not in self._behind:
                 mark = Mark(made.site, made.clock)
-                shape, cancels = str(list(leaf.shape)), type(step).__name__.startswith(_ADDITION)
-                behind = _Behind(
-                    weak(leaf), shape, mark, backward, whole, False, cancels, _takes_away(step)
-                )
-                self._behind[id(leaf)] = behind
+                shape, by = str(list(leaf.shape)), _zero_by(step)
+                self._behind[id(leaf)] = _Behind(weak(leaf), shape, mark, backward, whole, by)
         for draw in _draws(entry):
             self._drawn(draw, leaves, entry, backward)
 
@@ -128,7 +129,7 @@ class ZeroGradients:
         for node, leaf in leaves.items() if made is not None else ():
             if node in inside and entry[node] is None and made is not None:
                 mark, shape = Mark(made.site, made.clock), str(list(leaf.shape))
-                behind = _Behind(weak(leaf), shape, mark, backward, False, True)
+                behind = _Behind(weak(leaf), shape, mark, backward, False, ZeroBy.DRAW)
                 self._partly.setdefault(id(leaf), behind)
 
     def before_step(self, parameters: Iterable[Tensor]) -> None:
@@ -167,9 +168,7 @@ class ZeroGradients:
                 "shapes": tuple(b.shape for b in found),
                 "count": len(found),
                 "whole": all(b.whole for b in found),
-                "partly": all(b.partly for b in found),
-                "cancels": all(b.cancels for b in found),
-                "taken": all(b.taken for b in found),
+                "by": found[0].by if len({b.by for b in found}) == 1 else ZeroBy.OPERATION,
             }
             yield CandidateFault("zero-gradient", marks, evidence)
 
