@@ -272,11 +272,10 @@ def _runs(
     result: Result,
     plan: Plan | None = None,
 ) -> Verdict:
-    values = {"why": basis.why, **({"error": basis.error} if basis.error else {})}
-    reason = Reason("no_reference", values)
     reached = [name for name in result.reached if name not in result.zero]
-    if result.reached and not reached:
-        reason = Reason("no_reference", {"why": "zero_gradients"})
+    why = basis.why if reached or not result.reached else "zero_gradients"
+    values = {"why": why, **({"error": basis.error} if basis.error else {})}
+    reason = Reason("no_reference", values)
     if reached:
         key = "stepped" if result.by_steps else "reached"
         reason = Reason(key, {"names": _joined(reached)})
