@@ -30,7 +30,14 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
-from .detect.recording_off import by_library, is_by_program, is_in_memory, is_only_shown
+from .detect.recording_off import (
+    by_library,
+    called_directly,
+    is_by_program,
+    is_in_memory,
+    is_only_shown,
+    recorded_within,
+)
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import misplaced
 from .detect.uncalled import uncalled
@@ -295,13 +302,17 @@ class Recording:
         lines = [spot_of(self.program, step) for step in site.steps]
         if not is_by_program(lines, self.program):
             off = by_library(suspect.evidence["stack"], site.steps)
-            return replace(suspect, sure=True, evidence={**suspect.evidence, "turned_off": off})
+            within = called_directly(suspect.evidence["stack"], site.steps)
+            kept = is_in_memory(lines[:within], self.program)
+            told = {"kept": within} if kept else {"turned_off": off}
+            return replace(suspect, sure=True, evidence={**suspect.evidence, **told})
         if suspect.sure:
             return suspect
+        within = recorded_within(lines, self.program)
         hidden = is_only_shown(self._apart(site, suspect), self.program)
-        if not hidden and not is_in_memory(lines, self.program):
+        if not hidden and not is_in_memory(lines[:within], self.program):
             return suspect
-        return replace(suspect, sure=True, evidence={**suspect.evidence, "kept": True})
+        return replace(suspect, sure=True, evidence={**suspect.evidence, "kept": max(within, 1)})
 
     def _apart(self, site: CallSite, suspect: CandidateFault) -> CodePosition | None:
         """Where what ran without recording parts from what led to the backward."""

@@ -21,6 +21,10 @@ class Critic(torch.nn.Module):
         with torch.no_grad():
             h = self.features(x)
         return self.value(h)
+
+@torch.no_grad()
+def rollout(net, x):
+    return net(x).numpy()
 """
 HEAD = (
     "import torch\nfrom torch import nn\nimport somelib\ntorch.manual_seed(0)\n"
@@ -88,4 +92,41 @@ STEPS = (
 )
 def test_what_an_object_keeps_of_a_run_without_recording(first: str, alarm: bool) -> None:
     found = signals((HEAD + MEMORY, first, STEPS))
-    assert [s.evidence.get("kept") for s in found] == ([True] if alarm else [])
+    assert [s.evidence.get("kept") for s in found] == ([1] if alarm else [])
+
+
+THROUGH_METHOD = MEMORY.replace("= torch.softmax(self.logits, 0)", "= self.computed()").replace(
+    "    def forward",
+    "    def computed(self):\n        return torch.softmax(self.logits, 0)\n    def forward",
+)
+BASELINE = "shown = torch.from_numpy(somelib.rollout(conv, torch.zeros(1, 3)))"
+
+
+@pytest.mark.parametrize("first", ["with torch.no_grad():\n    conv(torch.zeros(1, 3))", BASELINE])
+def test_a_memory_is_filled_by_a_method_that_computes(first: str) -> None:
+    (found,) = signals((HEAD + THROUGH_METHOD, first, STEPS))
+    assert found.evidence["kept"] == 2 and "turned_off" not in found.evidence
+
+
+def test_an_array_of_what_was_not_recorded_is_not_the_cut() -> None:
+    steps = STEPS.replace("conv(torch.ones(2, 3))", "(conv(torch.ones(2, 3)) - shown.mean())")
+    (found,) = signals((HEAD + THROUGH_METHOD, BASELINE, steps))
+    assert (found.evidence["way"], found.evidence["kept"]) == ("no_grad", 2)
+
+
+def test_a_memory_for_runs_without_recording_alone_is_quiet() -> None:
+    anew = THROUGH_METHOD.replace("is None:", "is None or torch.is_grad_enabled():")
+    assert signals((HEAD + anew, BASELINE, STEPS), sure=False) == []
+
+
+CLOSURE = (
+    "def closure():\n    opt.zero_grad()\n    loss = {}.square().mean()\n    loss.backward()\n"
+    "    return loss\nfor _ in range(3):\n    opt.step(closure)"
+)
+
+
+def test_a_step_that_calls_its_loss_shows_a_cut_as_well() -> None:
+    (found,) = signals((HEAD, CLOSURE.format("critic(x)")))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "no_grad")
+    own = CLOSURE.format("critic.value(frozen(x))")
+    assert signals((HEAD, OWN[: OWN.index("for ")] + own)) == []

@@ -72,8 +72,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = tuple(name_of(scene, p) for p in lost) or shapes
     kept = (first.target,) if first.target else kept_as(scene, first)
     variant = _variant(scene, cuts)
-    kept_on = variant == "no_grad" and bool(scene.incident.evidence.get("kept"))
-    memory = remembered(scene.program, (first.place,)) if kept_on else None
+    kept_on = int(scene.incident.evidence.get("kept", 0)) if variant == "no_grad" else 0
+    memory = remembered(scene.program, first.path[-kept_on:]) if kept_on else None
     options = caching_options(scene) if kept_on and memory is None else ()
     turned = _turned_off(scene) if variant == "no_grad" else None
     variant = "off_in_library" if turned else variant
@@ -88,6 +88,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     events = as_events(causes, off)
     if call is not None:
         events = behind(Event(What.CAUSE, call, certainty=Certainty.OBSERVED), causes)
+    if memory is not None and len(first.path[-kept_on:]) > 1:
+        events = behind(Event(What.CAUSE, memory.place), causes)
     if options:
         option = Event(What.CAUSE, options[0][0])
         events = [option, *causes] if turned else behind(option, causes)

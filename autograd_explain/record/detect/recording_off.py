@@ -4,7 +4,9 @@ and whether it meant these values, or only looked at them."""
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from types import CodeType
 
 import torch
@@ -12,13 +14,14 @@ import torch
 from ...inspect.facts.memoization import remembered
 from ...inspect.facts.mode_of_library import mode_around
 from ...model import Place
-from ...program import Program, Source, called_name, last_name
+from ...program import Program, Source, called_name, is_installed, last_name
 from ...program_index import index_of
 from ..observe.call_sites import CallFrame
 from ..observe.code_positions import CodePosition, line_of
 
 _MODES = ("no_grad", "inference_mode", "set_grad_enabled", "_set_grad_enabled")
 _APPLIED = torch.no_grad.__call__.__code__.co_filename
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _BLOCKS = (ast.With, ast.AsyncWith)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -74,6 +77,18 @@ def by_library(
     return None
 
 
+def called_directly(stack: Sequence[tuple[CodeType, int]], steps: Sequence[CallFrame]) -> int:
+    """How many of the user's frames, from the innermost on, no package but torch came between: what
+    a package turned off, outside of them, holds for all of these."""
+    own = {step.code for step in steps}
+    inner = takewhile(lambda code: code in own or not _is_foreign(code), (c for c, _ in stack))
+    return sum(code in own for code in inner)
+
+
+def _is_foreign(code: CodeType) -> bool:
+    return is_installed(code.co_filename) and not code.co_filename.startswith(_TORCH)
+
+
 def is_only_shown(ran: CodePosition | None, program: Program) -> bool:
     """Whether a statement computes what the text only shows: `print(net(x))`, `score = test()`.
 
@@ -90,13 +105,16 @@ def is_only_shown(ran: CodePosition | None, program: Program) -> bool:
     return plain and all(_is_shown(node, source) for source, node in used)
 
 
+def recorded_within(lines: Sequence[CodePosition | None], program: Program) -> int:
+    """How many of these lines, the innermost first, only their callers kept from being recorded."""
+    return sum(1 for _ in takewhile(lambda line: not is_by_program((line,), program), lines))
+
+
 def is_in_memory(lines: Sequence[CodePosition | None], program: Program) -> bool:
-    """Whether the innermost line has a value computed once and handed out from then on, and only
-    who called it turned recording off: `if self.adj is None: self.adj = …`."""
-    place = lines[0].place(whole=False) if lines and lines[0] is not None else None
-    if place is None or is_by_program(lines[:1], program):
-        return False
-    return remembered(program, (place,)) is not None
+    """Whether these lines, the innermost first, have a value computed once and handed out from then
+    on: `if self.adj is None: self.adj = …`."""
+    places = [line.place(whole=False) for line in reversed(lines) if line is not None]
+    return remembered(program, (*places,)) is not None
 
 
 def _is_shown(node: ast.Name, source: Source) -> bool:

@@ -104,6 +104,7 @@ class Gradients:
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
         self.was_read = 0  #: when a gradient was last read, which may be of use without a step
+        self._stepping = 0  #: when a step began
         self._not_clipped: dict[int, Mark] = {}  #: leaves that had no gradient when it was clipped
 
     @property
@@ -212,6 +213,7 @@ class Gradients:
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
         followed = self.follow(optimizer)
+        self._stepping = mark.clock
         self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
         self._spilt(followed, mark)
@@ -228,9 +230,10 @@ class Gradients:
             self._hold(parameters)
             followed.first = weak(parameters[0]) if parameters else None
         if not followed.all_had:  # a closure goes backward during the step
-            lacking = ((key, weak()) for key, weak in followed.without.items())
-            had = (key for key, p in lacking if p is not None and p.grad is not None)
-            followed.with_gradient.update(had)
+            without = [p for weak in followed.without.values() if (p := weak()) is not None]
+            followed.with_gradient.update(id(p) for p in without if p.grad is not None)
+            if self.last_backward.clock > self._stepping:
+                self._blame(followed, [p for p in without if p.grad is None], mark)
         followed.steps += 1
         followed.stepped = self.last_step = mark
         followed.fills.clear()
@@ -430,11 +433,16 @@ class Gradients:
             return
         ids = {id(p) for p in lacking}
         followed.reached |= ids & self._filled.keys()
-        since = followed.stepped.clock
-        own = max((c for c, who in self._steps if who != id(followed.optimizer())), default=since)
         for parameter in lacking:
             followed.without.setdefault(id(parameter), weak(parameter))
             followed.shapes.setdefault(id(parameter), str(list(parameter.shape)))
+        self._blame(followed, lacking, mark)
+
+    def _blame(self, followed: Followed, lacking: list[Tensor], mark: Mark) -> None:
+        """Note the cuts, since the last step, that keep the gradient from these parameters."""
+        since = followed.stepped.clock
+        own = max((c for c, who in self._steps if who != id(followed.optimizer())), default=since)
+        for parameter in lacking:
             for cut in self._guilty(parameter, since, max(own, since)):
                 known = followed.cuts.setdefault(cut.site, (mark, set()))
                 known[1].add(id(parameter))
@@ -493,8 +501,9 @@ class Gradients:
                 yield CandidateFault("graph-cut", marks, evidence)
 
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
-        every = (self.cuts.cuts[site] for site in sites)
+        every = [self.cuts.cuts[site] for site in sites]
         cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
+        cuts = [c for c in cuts if not _is_further(c, every)]
         # What a custom Function computes inside, its result stands for: that was cut off later.
         cuts = [c for c in cuts if not c.within] or cuts
         cuts = [c for c in cuts if not any(_stops_all(other, c, lost) for other in cuts)] or cuts
@@ -508,7 +517,8 @@ class Gradients:
             marks["last_backward"] = (self._backward,)
         # Features are computed under no_grad on purpose, and a number may only be printed.
         told = (c for c in cuts if c.way != "no_grad" or c.into or self.cuts.is_term(c))
-        meant = not any(c.site in self.cuts.reached for c in told)
+        further = (c for c in every if _is_further(c, every))
+        meant = not any(c.site in self.cuts.reached for c in (*told, *further))
         evidence = {
             "way": "function" if within else cuts[0].way,
             "copied": any(c.leaf for c in cuts),
@@ -529,6 +539,13 @@ def _is_habit(counts: list[int]) -> bool:
     two, three = counts[-2:], counts[-3:]
     alike = len(two) == 2 and two[0] == two[1] > 1
     return alike or (len(three) == 3 and min(three) > 0)
+
+
+def _is_further(cut: CutSite, cuts: list[CutSite]) -> bool:
+    """Whether what became numbers or an array at a cut had no graph to leave: it was computed
+    without recording, at another of these."""
+    unrecorded = {c.site for c in cuts if c.way == "no_grad"}
+    return cut.way in _FURTHER and not cut.behind.isdisjoint(unrecorded)
 
 
 def _stops_all(later: CutSite, cut: CutSite, lost: list[int]) -> bool:
