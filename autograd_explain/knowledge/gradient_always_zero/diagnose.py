@@ -28,6 +28,7 @@ EXAMPLE = {
     "parameters": "model[0].weight, model[0].bias, model[2].weight, model[2].bias",
     "operation": "torch.round(model(features))",
     "operand": "model(features)",
+    "sum": "model(features)",
     "function": "round",
     "place": "In[2]:3",
     "backward": "loss.backward()",
@@ -68,6 +69,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     by, function = scene.incident.evidence["by"], made.op.strip("_")
     partly, sampled = by is ZeroBy.DRAW, function.startswith(_SAMPLER)
     drawn = (*filter(None, (made.target,)), *made.operands) if partly else ()
+    whole = _sum(scene, place) if by is ZeroBy.DIFFERENCE else None
     return Finding(
         cause="gradient_always_zero",
         confidence=Confidence.PROVEN,
@@ -76,6 +78,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "parameters": listed(names),
             "operation": text_of(scene, place),
             "operand": "" if operand is None else text_of(scene, operand),
+            "sum": "" if whole is None else text_of(scene, whole),
             "function": function,
             "place": label(place),
             "backward": "" if failed is None or failed.place is None else failed.place.source,
@@ -90,7 +93,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             function,
             _only_nearest(scene) if sampled else None,
             by,
-            sum=_sum(scene, place) if by is ZeroBy.DIFFERENCE else None,
+            sum=whole,
         ),
         awaited=() if partly else names[:_AWAITED],
     )
@@ -122,6 +125,7 @@ def _of_difference(scene: Scene) -> Finding[Details] | None:
             "parameters": listed(found.leaves),
             "operation": text_of(scene, place),
             "operand": text_of(scene, older),
+            "sum": "",
             "function": "sub",
             "place": label(place),
             "backward": "" if failed is None or failed.place is None else failed.place.source,
