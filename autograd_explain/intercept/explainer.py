@@ -312,8 +312,8 @@ class Explainer:
         if visit.check is None:
             return None
         options = visit.options(self._settings.options())
-        left = max(0.0, options.budget - visit.tried) / of
-        return visit.check.verifier(replace(options, budget=left), self._cells.runs)
+        left = max(0.0, options.budget - visit.tried)
+        return visit.check.verifier(replace(options, budget=left), self._cells.runs, of)
 
     def _later(self, visit: CellRun, program: Program) -> LaterVerification | None:
         """Where a failure that was not watched is to be tried after its report."""

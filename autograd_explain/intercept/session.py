@@ -241,9 +241,11 @@ class Session:
         judged = check.signals()
         if judged is None:
             return None
+        # What is sure has the time first: what is in doubt costs more runs of the cell.
+        alarms = self.explainer.signals(visit, judged[0])
         shown, doubtful = self.explainer.decided(visit, judged[1])
         sure = (*judged[0], *shown)
-        alarms = self.explainer.signals(visit, (*sure, *check.suspicions()))
+        alarms += self.explainer.signals(visit, (*shown, *check.suspicions()))
         notes = self.explainer.doubts(visit, doubtful)
         told = self.explainer.told_once(visit, alarms)
         unseen = ("unexplained",) if sure or doubtful else ()

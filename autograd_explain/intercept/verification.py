@@ -50,9 +50,13 @@ class Verifier:
         progress: Progress | None = None,
         loaded: Loaded | None = None,
         searches: bool = True,
+        of: int = 1,
     ) -> None:
-        """`loaded` is what the program has loaded since the checkpoint, where that is known."""
+        """`loaded` is what the program has loaded since the checkpoint, where that is known.
+        A finding's own rewrites may take all the time; what is asked before, and the search after
+        them, its share: one of `of`."""
         self._searches = searches
+        self._of = of
         self._checkpoint = checkpoint
         self.seconds = seconds
         self._runs = runs
@@ -61,12 +65,19 @@ class Verifier:
 
     def telling(self, progress: Progress) -> Verifier:
         """The same, which tells of every outcome as it comes."""
-        return Verifier(self._checkpoint, self.seconds, self._runs, progress, self._loaded)
+        return self._but(progress=progress)
 
     def of_proposals(self) -> Verifier:
         """The same, which searches for nothing."""
+        return self._but(searches=False)
+
+    def _but(self, **other: Any) -> Verifier:
+        now = {"progress": self._progress, "searches": self._searches}
         return Verifier(
-            self._checkpoint, self.seconds, self._runs, self._progress, self._loaded, searches=False
+            *(self._checkpoint, self.seconds, self._runs),
+            **{**now, **other},
+            loaded=self._loaded,
+            of=self._of,
         )
 
     def __call__(
@@ -87,7 +98,7 @@ class Verifier:
         rewrites, failed = verify_all(proposals, request)
         if self._progress is not None:
             request = replace(request, progress=self._progress.searched)
-        left = request.seconds - (time.monotonic() - started)
+        left = request.seconds / self._of - (time.monotonic() - started)
         if self._searches:
             with guarded("search"):
                 rewrites = search(finding, replace(request, seconds=left), rewrites, failed)
@@ -101,7 +112,8 @@ class Verifier:
         None where that is not known."""
         from ..verification import reference_gradients
 
-        return reference_gradients(self._request(incident, overwritten=True))
+        with self._share(incident, _HALF, overwritten=True) as request:
+            return reference_gradients(request)
 
     def origin_of_nonfinite(self, incident: Incident) -> NonFinite | None:
         """Where a gradient that is not finite comes from, as far as a run of the cell shows it."""
@@ -136,12 +148,14 @@ class Verifier:
             return ignored_gradients(request)
 
     @contextmanager
-    def _share(self, incident: Incident, share: float) -> Iterator[Request]:
+    def _share(
+        self, incident: Incident, share: float, overwritten: bool = False
+    ) -> Iterator[Request]:
         """A question that may take a share of the time; what it takes is the rewrites' no more."""
-        request = self._request(incident, overwritten=False)
+        request = self._request(incident, overwritten)
         started = time.monotonic()
         try:
-            yield replace(request, seconds=share * request.seconds)
+            yield replace(request, seconds=share * request.seconds / self._of)
         finally:
             self.seconds = max(0.0, self.seconds - (time.monotonic() - started))
 

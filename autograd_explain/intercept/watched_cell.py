@@ -157,10 +157,13 @@ class WatchedCell:
         limits: Iterable[str] = () if self.recording is None else self.recording.limits
         return tuple(Reason(f"limit_{limit}") for limit in limits)
 
-    def verifier(self, options: Options, runs: Sequence[Run]) -> Verifier | Untried:
+    def verifier(self, options: Options, runs: Sequence[Run], of: int = 1) -> Verifier | Untried:
+        """What tries the rewrites of the next one of so many findings."""
         if not options.verify:
             return Untried(self.choice.untried)
-        return Verifier(self._checkpoint, options.budget, runs, loaded=self._loaded)
+        if self._checkpoint is not None and self._loaded is not None:
+            self._checkpoint.begin_to_load(self._loaded)  # while the finding is looked into
+        return Verifier(self._checkpoint, options.budget, runs, loaded=self._loaded, of=of)
 
 
 def _later(entries: deque[Any], clock_at: int, since: int) -> Count:

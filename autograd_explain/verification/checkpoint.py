@@ -38,7 +38,7 @@ class Checkpoint:
         self._since = time.monotonic()
         #: Why the cells before it do not run again, where that was seen.
         self.stranded: Reason | None = None
-        self._has_loaded = False
+        self._loads = self._has_loaded = False
         self._end = weakref.finalize(self, _end, child)
 
     @classmethod
@@ -84,13 +84,20 @@ class Checkpoint:
     def owns(self, child: Child) -> bool:
         return child is self._child
 
+    def begin_to_load(self, loaded: Loaded) -> None:
+        """Have the copy load libraries, once for all that it tries, while this process goes on."""
+        if not self._loads and loaded.modules and self.alive:
+            self._loads = self._child.send(loaded)
+
     def load(self, loaded: Loaded, seconds: float) -> None:
-        """Have the copy load libraries, once for all that it tries; waits so long at most."""
-        if not self._has_loaded and loaded.modules and self.alive:
-            self._has_loaded = self._child.send(loaded) and _heard(self._child, LOADED, seconds)
+        """Have the copy load libraries; waits so long at most."""
+        self.begin_to_load(loaded)
+        if self._loads and not self._has_loaded and self.alive:
+            self._has_loaded = _heard(self._child, LOADED, seconds)
 
     def converse(self, plan: Plan) -> Child | None:
         """Have the copy try a plan; the child to listen to, or None where it is gone."""
+        self._has_loaded = self._loads  # it answers in order: nobody is to wait for that any more
         return self._child if self.alive and self._child.send(plan) else None
 
 

@@ -125,12 +125,12 @@ class _Trials:
         results = dict(self._pool.run({"plain": self._job(Mode.PLAIN)})) if plan.unknown else {}
         if plan.unknown:
             plan = self._plan = informed(plan, results["plain"])
-        results |= dict(self._pool.run(self._first_jobs()))
+        results |= self._first()
         reason = blocked_by(plan, results["plain"])
         if reason is not None and results["plain"].hid:
             # What the session has made once it may not be able to make again: a download.
             self._plan = plan = replace(plan, hiding=False)
-            results = dict(self._pool.run(self._first_jobs()))
+            results = self._first()
             reason = blocked_by(plan, results["plain"])
         if reason is not None:
             retry = not plan.fresh and reason.key in ("cuda", "not_replayable")
@@ -142,6 +142,16 @@ class _Trials:
         for verdict in self._last(results):
             yield as_it_ran(verdict) if plan.unknown else verdict
 
+    def _first(self) -> dict[str, Result]:
+        """What the first jobs show, as far as they are of use: trials say nothing where the
+        original does not go wrong again as it did."""
+        results: dict[str, Result] = {}
+        for key, result in self._pool.run(self._first_jobs()):
+            results[key] = result
+            if key == "plain" and blocked_by(self._plan, result) is not None:
+                break
+        return results
+
     def _last(self, first: Mapping[str, Result]) -> Iterator[Verdict]:
         """The second run of the reference with all the trials; then those that agree again."""
         reference, tracked = first.get("reference"), first.get("tracked")
@@ -152,9 +162,9 @@ class _Trials:
             jobs["second"] = self._job(mode, against=references[:1])
         if self._plan.gradients and references:
             jobs[str(ORIGINAL)] = self._job(Mode.PLAIN, against=references)
-        for trial in self._plan.trials:
-            jobs[str(trial.index)] = self._job(Mode.PLAIN, trial=trial, against=references)
-        results = dict(self._pool.run(jobs))
+        jobs |= self._trial_jobs(references)
+        results = {key: first[key] for key in jobs if key in first}
+        results |= dict(self._pool.run({k: job for k, job in jobs.items() if k not in results}))
         basis = basis_of(self._plan, reference, results.pop("second", None), tracked)
         basis = replace(basis, backwards=first["plain"].backwards)
         verdicts = [verdict_of(self._plan, int(k), basis, r) for k, r in results.items()]
@@ -296,9 +306,14 @@ class _Trials:
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}
-        if self._plan.reference is not Reference.NONE:
-            jobs["reference"] = self._job(_MODES[self._plan.reference][0], keep=True)
+        if self._plan.reference is Reference.NONE:  # the trials have nothing to wait for
+            return jobs | self._trial_jobs(())
+        jobs["reference"] = self._job(_MODES[self._plan.reference][0], keep=True)
         return jobs
+
+    def _trial_jobs(self, references: tuple[Snapshot, ...]) -> dict[str, Job]:
+        trials = self._plan.trials
+        return {str(t.index): self._job(Mode.PLAIN, trial=t, against=references) for t in trials}
 
     def _tracked_job(self, reference: Result | None) -> Mapping[str, Job]:
         saved_values = self._plan.reference is Reference.SAVED_VALUES

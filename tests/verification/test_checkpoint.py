@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from autograd_explain.model import Outcome
-from autograd_explain.verification import Checkpoint, verify
+from autograd_explain.verification import Checkpoint, Loaded, verify
 
 FAILING = """
 import torch
@@ -150,6 +150,18 @@ def test_memory_is_bounded(play):
     hungry = FAILING + "import time\nz = torch.ones(600 << 18)\ntime.sleep(60)\n"
     rewrite = play(hungry).try_out(EDIT, megabytes=200)
     assert rewrite.outcome is Outcome.NOT_TRIED and rewrite.reason.key == "memory"
+
+
+def test_libraries_are_loaded_while_the_session_goes_on(play):
+    """An answer that was not waited for is not waited for later."""
+    played = play("import torch", FAILING)
+    checkpoint = played.checkpoint
+    checkpoint.begin_to_load(Loaded(("this",), tuple(sys.path)))
+    for _ in range(2):
+        assert verify([played.proposal(EDIT)], played.request())[0].outcome is Outcome.VERIFIED
+    started = time.monotonic()
+    checkpoint.load(Loaded(("this",), tuple(sys.path)), 60.0)
+    assert time.monotonic() - started < 30.0
 
 
 def test_a_crash_of_the_replay_is_survived(play):
