@@ -315,46 +315,41 @@ _of_table: Propose[Details] = by_table(
         "not_remembered",
         lambda s: computed_anew(s.program, s.finding.place(What.CAUSE)),
         when=lambda d: d.why is Why.REMEMBERED,
-        changes=True,
     ),
     Fix(
         "detach_kept",
         _detached_in_memory,
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
-        changes=True,
     ),
-    Fix("detach_compared", _compared, when=_is_computed_once, changes=True),
-    Fix("detach_compared", _constant(again=True), when=_is_computed_once, changes=True),
-    Fix("recompute_in_loop", _given_again, when=_is_computed_once, changes=True),
-    Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once, changes=True),
-    Fix("when_read", _when_read, when=_is_computed_once, changes=True),
-    Fix("recompute_in_loop", _before_each_use, when=_is_computed_once, changes=True),
-    Fix("recompute_in_loop", _set_again, when=_is_computed_once, changes=True),
-    Fix("detach_kept", _constant(again=False), when=_is_computed_once, changes=True),
-    Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
+    Fix("detach_compared", _compared, when=_is_computed_once),
+    Fix("detach_compared", _constant(again=True), when=_is_computed_once),
+    Fix("recompute_in_loop", _given_again, when=_is_computed_once),
+    Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once),
+    Fix("when_read", _when_read, when=_is_computed_once),
+    Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
+    Fix("recompute_in_loop", _set_again, when=_is_computed_once),
+    Fix("detach_kept", _constant(again=False), when=_is_computed_once),
+    Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix(
         "create_graph",
         lambda s: with_create_graph(s.program, s.details.derivatives),
         when=lambda d: d.why is Why.DERIVATIVE,
-        changes=True,
     ),
-    Fix("one_backward", _once(lambda s: s.details.before), changes=True),
-    Fix("one_backward", _once(lambda s: s.place), changes=True),
+    Fix("one_backward", _once(lambda s: s.details.before)),
+    Fix("one_backward", _once(lambda s: s.place)),
     # A step that may write what the shared part saved: keeping the graph comes last.
-    Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped, changes=True),
-    Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped),
+    Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
+    Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped, changes=False),
     # `D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second.
     Fix(
         "detach_first",
         lambda s: detached_at(s.program, *s.details.first_uses),
         when=lambda d: _is_shared(d) or d.why is Why.SHARED_APART,
-        changes=True,
     ),
     Fix(
         "recompute",
         _again,
         when=lambda d: (_is_shared(d) and not d.stepped) or d.why is Why.SHARED_STEPPED,
-        changes=True,
     ),
     Fix(
         "retain_graph",
@@ -364,8 +359,10 @@ _of_table: Propose[Details] = by_table(
             or d.why in (Why.SHARED_APART, Why.SAVED_READ)
             or (d.why is Why.DERIVATIVE and d.trained)
         ),
+        changes=False,
     ),
     at=What.FAILED,
+    changes=True,
 )
 
 

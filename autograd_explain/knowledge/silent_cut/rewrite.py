@@ -84,38 +84,32 @@ def _computed_anew(site: Site[Details]) -> Edits | None:
 
 
 _of_table: Propose[Details] = by_table(
-    Fix("compute_anew", _computed_anew, changes=True, intended_difference=True),
-    Fix("codes", at_place(codes_in_loss), changes=True),
+    Fix("compute_anew", _computed_anew),
+    Fix("codes", at_place(codes_in_loss)),
     Fix(
         "rsample",
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
-        changes=True,
     ),
     Fix(
         "difference_alone",
         _stopped_difference,
         when=lambda d: d.swapped is not None and d.swapped.whole,
-        changes=True,
     ),
     Fix(
         "other_way_round",
         _stopped_difference,
         when=lambda d: d.swapped is not None and not d.swapped.whole,
-        changes=True,
     ),
-    Fix(
-        "undecorated",
-        lambda s: wrapped_instead(s.program, s.details.undecorated),
-        changes=True,
-    ),
-    Fix("repair_called_itself", _called_themselves, changes=True),
-    Fix("functional_update", _functional, changes=True),
-    Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), changes=True),
-    Fix("argument", at_place(parameter_as_argument), changes=True),
-    Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
-    Fix("record", _recorded_anew, changes=True),
-    Fix("record", _recorded, changes=True),
-    Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative, changes=True),
+    Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated)),
+    Fix("repair_called_itself", _called_themselves),
+    Fix("functional_update", _functional),
+    Fix("with_graph", lambda s: with_graph(s.program, s.details.kept)),
+    Fix("argument", at_place(parameter_as_argument)),
+    Fix("create_graph", _with_graph, when=lambda d: d.derivative),
+    Fix("record", _recorded_anew),
+    Fix("record", _recorded),
+    Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative),
+    changes=True,
 )
 
 

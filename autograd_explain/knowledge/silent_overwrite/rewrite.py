@@ -96,7 +96,6 @@ _of_write: Propose[Details] = by_table(
         lambda s: deep_copied(s.program, s.details.handed),
         when=lambda d: d.asked,
         changes=True,
-        intended_difference=True,
     ),
     # An array of a parameter is written for the parameter's sake.
     Fix("copy_array", _own_memory, when=lambda d: d.way is Way.NUMPY and not d.parameter),
@@ -112,29 +111,15 @@ _of_unrecorded: Propose[Details] = by_table(Fix("recorded_write", _recorded, cha
 
 
 _of_kept: Propose[Details] = by_table(
-    Fix(
-        "keep_copy",
-        lambda s: clone_operand(s.program, s.place, s.details.operand),
-        changes=True,
-        intended_difference=True,
-    ),
+    Fix("keep_copy", lambda s: clone_operand(s.program, s.place, s.details.operand), changes=True),
     at=What.CAUSE,
 )
 
 
 _of_graph: Propose[Details] = by_table(
-    Fix(
-        "layer_not_inplace",
-        lambda s: layers_not_inplace(s.program, s.details.graph),
-        changes=True,
-        intended_difference=True,
-    ),
-    Fix(
-        "copy_in_graph",
-        lambda s: copies_handed_out(s.program, s.details.graph),
-        changes=True,
-        intended_difference=True,
-    ),
+    Fix("layer_not_inplace", lambda s: layers_not_inplace(s.program, s.details.graph)),
+    Fix("copy_in_graph", lambda s: copies_handed_out(s.program, s.details.graph)),
+    changes=True,
 )
 
 
@@ -154,15 +139,10 @@ def _new(program: Program, place: Place) -> Edits | None:
 
 
 _of_second_name: Propose[Details] = by_table(
-    Fix(
-        "copy_kept",
-        _copies,
-        when=lambda d: bool(d.copied),
-        changes=True,
-        intended_difference=True,
-    ),
-    Fix("not_inplace", _all_new, changes=True, intended_difference=True),
+    Fix("copy_kept", _copies, when=lambda d: bool(d.copied)),
+    Fix("not_inplace", _all_new),
     at=What.CHANGED,
+    changes=True,
 )
 
 

@@ -4,7 +4,7 @@ table: under which condition, which edit, told by which text."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from ...model import Edits, Finding, Place, Safety, What
@@ -71,30 +71,27 @@ class Fix(Generic[D]):
 
     `key` names the section `## fix <key>` of the cause's texts.  `intended_difference` marks what
     may give other gradients than the reference on purpose, `changes` what is sure to compute
-    something else than the program as written, which is intended, too.
+    something else than the program as written, which is intended, too; None: as the table says.
     """
 
     key: str
     edit: Callable[[Site[D]], Edits | None]
     when: Callable[[D], bool] = lambda _: True
-    changes: bool = False
+    changes: bool | None = None
     intended_difference: bool = False
 
-    def proposed(self, edits: Edits) -> Proposal:
-        safety = Safety.CHANGES_MEANING if self.changes else Safety.SAME_GRADIENTS
-        return Proposal(
-            self.key,
-            edits,
-            safety,
-            intended_difference=self.changes or self.intended_difference,
-        )
+    def proposed(self, edits: Edits, changes: bool) -> Proposal:
+        changes = changes if self.changes is None else self.changes
+        safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
+        intended = changes or self.intended_difference
+        return Proposal(self.key, edits, safety, intended_difference=intended)
 
 
 def by_table(*rows: Fix[D], at: What = What.CAUSE, changes: bool = False) -> Propose[D]:
     """The `propose` of a cause whose rewrites are rows: those that fit, in order, none twice.
 
     Each is made at the first event of the sort `at`; without one there is none.  `changes` says of
-    all of them what it says of a row.
+    those that do not say it themselves what it says of a row.
     """
 
     def propose(finding: Finding[D], program: Program) -> Iterator[Proposal]:
@@ -106,6 +103,6 @@ def by_table(*rows: Fix[D], at: What = What.CAUSE, changes: bool = False) -> Pro
             edits = row.edit(site) if row.when(site.details) else None
             if edits and edits not in seen:
                 seen.add(edits)
-                yield replace(row, changes=changes or row.changes).proposed(edits)
+                yield row.proposed(edits, changes)
 
     return propose
