@@ -66,9 +66,9 @@ def class_table(kind: type) -> Mapping[str, Any]:
     return found
 
 
-def class_attribute(kind: type, name: str) -> Any:
-    """What a class or its bases hold under a name, descriptors as they are; None without."""
-    return next((t[name] for b in bases(kind) if name in (t := class_table(b))), None)
+def class_attribute(kind: type, name: str, without: Any = None) -> Any:
+    """What a class or its bases hold under a name, descriptors as they are."""
+    return next((t[name] for b in bases(kind) if name in (t := class_table(b))), without)
 
 
 def message_of(error: BaseException) -> str:

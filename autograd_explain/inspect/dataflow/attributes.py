@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ...isolation.type_checks import class_attribute
 from ...program import Source
 from ...program_index import index_of
 from . import safe_lookup
@@ -54,7 +55,7 @@ def _from_constructor(
 
 def _getter(cls: type, name: str) -> types.FunctionType | None:
     """The function behind a property (or cached property) of a class."""
-    found = safe_lookup.class_attribute(cls, name)
+    found = class_attribute(cls, name)
     function = found.fget if isinstance(found, property) else getattr(found, "func", None)
     plain = isinstance(found, (property, functools.cached_property))
     while isinstance(getattr(function, "__wrapped__", None), types.FunctionType):

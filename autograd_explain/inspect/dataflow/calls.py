@@ -18,6 +18,7 @@ from ...arguments import (
     parameters,
     positional_parameters,
 )
+from ...isolation.type_checks import class_attribute
 from ...program import Source
 from ...program_index import index_of
 from . import safe_lookup
@@ -91,9 +92,9 @@ def _target(slicer: Slicing, value: Any) -> tuple[types.FunctionType | None, Any
     if isinstance(value, types.MethodType):
         receiver, value = value.__self__, value.__func__
     elif safe_lookup.is_module(value):
-        receiver, value = value, safe_lookup.class_attribute(type(value), "forward")
+        receiver, value = value, class_attribute(type(value), "forward")
     elif not isinstance(value, (types.FunctionType, type, types.BuiltinFunctionType)):
-        receiver, value = value, safe_lookup.class_attribute(type(value), "__call__")
+        receiver, value = value, class_attribute(type(value), "__call__")
     while isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
         if _function_node(slicer, value) is not None:
             break
@@ -113,7 +114,7 @@ def _static_callee(slicer: Slicing, spot: ExprAt) -> Scope | None:
         cls = slicer.value(ExprAt(maker.scope, maker.node.func))
         if isinstance(cls, type):
             default = "forward" if safe_lookup.is_module_class(cls) else "__call__"
-            method = safe_lookup.class_attribute(cls, attr or default)
+            method = class_attribute(cls, attr or default)
             found = _function_node(slicer, method) if safe_lookup.is_function(method) else None
             if found is not None:
                 return Scope(*found, {first_parameter(found[1]): cls}, spot, cls)

@@ -16,7 +16,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from ...isolation.type_checks import bases, class_table, is_a
+from ...isolation.type_checks import class_attribute, is_a
 
 
 class _Missing:
@@ -180,7 +180,7 @@ def attribute(base: Any, name: str) -> Any:
     held = own(base)
     if name in held:
         return held[name]
-    found = class_attribute(base if is_a(base, type) else type(base), name)
+    found = class_attribute(base if is_a(base, type) else type(base), name, MISSING)
     if is_a(found, staticmethod) or is_a(found, classmethod):
         return found.__func__
     if is_a(found, types.FunctionType) and not is_a(base, type):
@@ -194,14 +194,6 @@ def attribute(base: Any, name: str) -> Any:
         except AttributeError:
             return MISSING
     return found
-
-
-def class_attribute(cls: type, name: str) -> Any:
-    """What a class or its bases hold under a name, descriptors as they are."""
-    for base in bases(cls):
-        if name in class_table(base):
-            return class_table(base)[name]
-    return MISSING
 
 
 def item(base: Any, key: Any) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from ...isolation.type_checks import class_attribute
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
-from ..dataflow.safe_lookup import attribute, class_attribute, is_tensor
+from ..dataflow.safe_lookup import attribute, is_tensor
 from ..live.class_source import function_node
 from ..scene import Scene
 from .expressions import attribute_read

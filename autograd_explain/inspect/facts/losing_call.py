@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from ...isolation.type_checks import table_of
+from ...isolation.type_checks import class_attribute, table_of
 from ...model import Place
 from ...program import is_installed, own_nodes
 from ..dataflow import ExprAt
-from ..dataflow.safe_lookup import MISSING, class_attribute
+from ..dataflow.safe_lookup import MISSING
 from ..history import TraceEvent
 from ..scene import Scene
 from .expressions import computation
@@ -113,7 +113,7 @@ def called_object(scene: Scene, call: ExprAt) -> Any:
     if value is MISSING and call.receiver is not None and isinstance(node, ast.Attribute):
         owner = scene.slicer.value(call.receiver)
         owner = owner if isinstance(owner, type) or owner is MISSING else type(owner)
-        value = MISSING if owner is MISSING else class_attribute(owner, node.attr)
+        value = MISSING if owner is MISSING else class_attribute(owner, node.attr, MISSING)
     if method := _run_by_call(value):
         return class_attribute(type(value), method)
     return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value

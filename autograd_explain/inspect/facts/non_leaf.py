@@ -23,7 +23,7 @@ from .expressions import computation
 from .replaced_leaf import ReplacedLeaf, replaced_leaf
 from .value_names import stored_names
 
-_LONGEST_CHAIN = 8
+_LONGEST_CHAIN = 12
 
 
 class Between(str, Enum):

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import torch
 
 from ...arguments import bound_arguments, owner_of, parameters
-from ...isolation.type_checks import is_a
+from ...isolation.type_checks import class_attribute, is_a
 from ...model import Place
 from ...program import Source, called_name
 from ..dataflow import ExprAt
 from ..dataflow.grad_mode import switched_off_around
-from ..dataflow.safe_lookup import MISSING, class_attribute, evaluate, own
+from ..dataflow.safe_lookup import MISSING, evaluate, own
 from ..dataflow.syntax import first_parameter
 from ..live.class_source import function_node
 from ..scene import Scene

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import class_attribute
 from autograd_explain.inspect.facts.non_leaf import only_leaf
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a, items, table_of
+from autograd_explain.isolation.type_checks import class_attribute, is_a, items, table_of
 
 from .optimizer_call import Refused, given_expressions
 

@@ -14,9 +14,9 @@ import torch
 from torch.nn.utils import parametrize
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import class_attribute
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import class_attribute
 from autograd_explain.model import Place
 from autograd_explain.program import own_nodes
 

@@ -17,6 +17,7 @@ from autograd_explain.inspect.facts.dead_value import DeadValue, Unread, dead_va
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
+from autograd_explain.inspect.facts.non_leaf import only_leaf
 from autograd_explain.inspect.facts.numbers_given import Kept, NumbersGiven
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
@@ -270,24 +271,11 @@ def _may_reach_one(scene: Scene) -> bool:
 def _meant(scene: Scene, tensor: torch.Tensor) -> torch.Tensor | None:
     """The one leaf of the graph that the input was made from or has the values of."""
     leaves = list({id(t): t for t in _leaves(scene)}.values())
-    source = _source(tensor)
+    source = only_leaf(tensor)
     related = [t for t in leaves if t is source]
     related = related or [t for t in leaves if storage_key(t) == storage_key(tensor) is not None]
     related = related or [t for t in leaves if _same_values(t, tensor)]
     return related[0] if len(related) == 1 else None
-
-
-def _source(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The one leaf behind a chain of one-input nodes."""
-    node: Any = tensor.grad_fn
-    for _ in range(12):
-        if node is None:
-            return None
-        if isinstance(getattr(node, "variable", None), torch.Tensor):
-            return node.variable  # type: ignore[no-any-return]
-        following = [f for f, _ in node.next_functions if f is not None]
-        node = following[0] if len(following) == 1 else None
-    return None
 
 
 def _same_numbers(tensor: torch.Tensor | None, used: torch.Tensor | None) -> bool:
@@ -321,9 +309,8 @@ def _variant(tensor: torch.Tensor | None, used: torch.Tensor | None, name: str) 
         return "exchanged"
     if not name:
         return "older"
-    return (
-        "derived" if _source(tensor) is used or storage_key(used) == storage_key(tensor) else "copy"
-    )
+    derived = only_leaf(tensor) is used or storage_key(used) == storage_key(tensor)
+    return "derived" if derived else "copy"
 
 
 def _used_fact(scene: Scene, used: torch.Tensor | None) -> tuple[Any, ...]:
