@@ -3,9 +3,8 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import filled
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, expressions_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Why
 from .missing import derivative_by_autograd
@@ -27,15 +26,8 @@ def _cast(site: Site[Details]) -> Edits | None:
 
 def _times_incoming(site: Site[Details]) -> Edits | None:
     """`return s * (1 - s)` -> `return grad * (s * (1 - s))`"""
-    patches: list[Patch] = []
-    for place in site.details.places:
-        node, source = node_at(site.program, place), site.program.source_at(place)
-        if node is None or source is None or place.span is None:
-            return None
-        code = code_of(site.program, place, node)
-        code = filled("{g} * {x}", g=site.details.gradient, x=code)
-        patches.append(Patch(source, place.span, code))
-    return apply_patches(patches) if patches else None
+    times = f"{site.details.gradient} * {{x}}"
+    return expressions_replaced(site.program, site.details.places, times)
 
 
 def _new_values(details: Details, values: list[str]) -> list[str] | None:

@@ -15,6 +15,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     code_of,
+    lines_before,
     node_at,
     replacement,
 )
@@ -59,9 +60,8 @@ def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.Function
 
 
 def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:
-    span = source.span(method)
-    if not method.decorator_list and span is not None:
-        yield Patch(source, span.start, "@staticmethod\n" + " " * span.column)
+    if not method.decorator_list:
+        yield lines_before(source, method, "@staticmethod")
 
 
 propose: Propose[Details] = by_table(

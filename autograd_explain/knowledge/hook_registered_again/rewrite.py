@@ -7,6 +7,7 @@ from autograd_explain.rewrite.analysis.effects import bound_in, fresh, local_nam
 from autograd_explain.rewrite.engine.cst_tools import block, make, method_name, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.transforms.kept_argument import constructor_of
 
 
 def _before_loop(site: Site[None]) -> Edits | None:
@@ -25,14 +26,10 @@ def _in_init(site: Site[None]) -> Edits | None:
     """What only reads the object itself goes from its method to the end of `__init__`."""
     tree, own = statement_at(site.program, site.place)
     whole = None if own is None else _whole(tree, own)
-    method = None if whole is None else tree.outer(whole)
-    owner = None if method is None else tree.outer(method)
-    if (
-        whole is None
-        or not isinstance(method, cst.FunctionDef)
-        or not isinstance(owner, cst.ClassDef)
-    ):
+    found = constructor_of(tree, whole)
+    if whole is None or found is None or tree.outer(whole) is not found[1]:
         return None
+    owner, method = found
     init = next((s for s in statements_in(owner.body) if _is_init(s) and s is not method), None)
     if not isinstance(init, cst.FunctionDef) or _itself(init) != _itself(method):
         return None

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TypeAlias
 
-import libcst as cst
-
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
-from autograd_explain.rewrite.analysis.inplace_writes import inplace_calls
-from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked
-from autograd_explain.rewrite.engine.edits import apply, merge, then
-from autograd_explain.rewrite.engine.imports import Imports, imports_at
-from autograd_explain.rewrite.engine.tree import Tree, statement_at
+from autograd_explain.rewrite.analysis.inplace_writes import written_in
+from autograd_explain.rewrite.engine.cst_tools import dotted, single_targets
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
@@ -114,19 +112,7 @@ def _new_tensor(
         first = None if fixed else out_of_place(program, write, tensor)
         return _siblings_too(program, first, maker, write)
     listed = expression_replaced(program, maker, "list({x})")  # of `x.unbind(1)`
-    edited = apply(program, listed)
-    place = None if edited is None else edited.place(write)
-    if edited is None or place is None:
-        return None
-    return merge(listed, out_of_place(edited.program, place, tensor))
-
-
-def _written(tree: Tree, imports: Imports, statement: cst.CSTNode) -> str | None:
-    """The name of what a statement alone writes in place: `x -= 1`, `x.clamp_(0)`."""
-    if isinstance(statement, cst.AugAssign):
-        return dotted(statement.target)
-    calls = inplace_calls(tree, imports, statement) if isinstance(statement, cst.Expr) else []
-    return dotted(calls[0].target) if len(calls) == 1 else None
+    return then(program, listed, partial(out_of_place, target=tensor), write)
 
 
 def _siblings_too(
@@ -136,14 +122,15 @@ def _siblings_too(
     this one: torch refuses these next."""
     tree, made = statement_at(program, maker)
     other, first = statement_at(program, write)
-    names = [] if made is None else [dotted(leaf) for t in targets(made) for leaf in unpacked(t)]
+    names = [] if made is None else [*map(dotted, single_targets(made))]
     if first is None or other is not tree or len(names) < 2:
         return edits
     imports = imports_at(program, write)
     for statement in tree.statements:
-        name = _written(tree, imports, statement)
         behind = tree.start(statement) > tree.start(first)
-        if name in names and behind and tree.scope_of(statement) is tree.scope_of(first):
+        if not behind or tree.scope_of(statement) is not tree.scope_of(first):
+            continue
+        for name in map(dotted, written_in(tree, imports, statement)):
             again = partial(out_of_place, target=name)
-            edits = then(program, edits, again, tree.place(statement)) or edits
+            edits = (name in names and then(program, edits, again, tree.place(statement))) or edits
     return edits

@@ -31,6 +31,7 @@ from ..engine.cst_tools import (
     named,
     parse,
     unpacked,
+    walk,
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
@@ -241,17 +242,12 @@ def _keyed(
 
 
 def _elements(loop: cst.For, name: str) -> str | None:
-    """The list whose elements a loop gives a name: `xs` of `for x, g in zip(xs, gains)`."""
-    target, over = loop.target, loop.iter
-    if not isinstance(target, cst.Tuple):
-        return dotted(over)
-    call = over if isinstance(over, cst.Call) else None
-    function, given = ("", ()) if call is None else (dotted(call.func), call.args)
-    names = [dotted(element.value) for element in target.elements]
-    at = names.index(name) if name in names else len(given)
-    if function == "enumerate" and len(given) == 1 and at == 1:
-        return dotted(given[0].value)
-    return dotted(given[at].value) if function == "zip" and at < len(given) else None
+    """The list whose elements a loop gives a name: `xs` of `for x, g in zip(xs, gains)`; of
+    `enumerate(xs, 1)` and `reversed(xs)` the rounds do not count them."""
+    over = iterated(loop.iter, loop.target, name)
+    calls = [(dotted(n.func), len(n.args)) for n in walk(loop.iter) if isinstance(n, cst.Call)]
+    apart = any(f == "reversed" or (f != "zip" and given != 1) for f, given in calls)
+    return None if over is None or apart else dotted(over)
 
 
 def _counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:

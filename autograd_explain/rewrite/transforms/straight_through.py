@@ -11,7 +11,7 @@ from ...arguments import bound_arguments
 from ...model import Edits, Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
-from .uncut import Patch, apply_patches, node_at, passed_through, without_ending
+from .uncut import Patch, apply_patches, lines_before, node_at, passed_through, without_ending
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ def _named_apart(passed: _Passed, compared: list[ast.Name]) -> list[Patch]:
     name, patches = passed.codes, list[Patch]()
     if _is_bound_again(passed):
         name = _free(passed.scope, f"{name}_codes")
-        patches = _line_before(passed, f"{name} = {passed.codes}")
-    spans = [passed.source.span(node) for node in compared]
-    return [*patches, *(Patch(passed.source, span, name) for span in spans if span is not None)]
+        line = f"{name} = {passed.codes}"
+        patches = [lines_before(passed.source, passed.statement, line)]
+    return [*patches, *(Patch(passed.source, passed.source.span(n), name) for n in compared)]
 
 
 def _is_bound_again(passed: _Passed) -> bool:
@@ -85,14 +85,6 @@ def _is_bound_again(passed: _Passed) -> bool:
 def _free(scope: ast.AST, wish: str) -> str:
     taken = {n.id for n in ast.walk(scope) if isinstance(n, ast.Name)}
     return next(w for w in (wish, *(f"{wish}_{i}" for i in range(2, 99))) if w not in taken)
-
-
-def _line_before(passed: _Passed, code: str) -> list[Patch]:
-    span = passed.source.span(passed.statement)
-    if span is None:
-        return []
-    indent = passed.source.text.split("\n")[span.line - 1][: span.column]
-    return [Patch(passed.source, span.start, f"{code}\n{indent}")] if not indent.strip() else []
 
 
 def _called(program: Program, passed: _Passed) -> Edits | None:
@@ -155,5 +147,5 @@ def _in_caller(
     given = bound_arguments(function, call).get(ast.unparse(passed.encoded))
     compared = [] if given is None else _compared(scope, named.id, given, call.lineno)
     name = _free(scope, f"{named.id}_{passed.codes}")
-    spans = [s for s in map(source.span, compared) if s is not None]
-    return [Patch(source, span.end, f", {name}"), *(Patch(source, s, name) for s in spans)]
+    read = [Patch(source, source.span(n), name) for n in compared]
+    return [Patch(source, span.end, f", {name}"), *read]
