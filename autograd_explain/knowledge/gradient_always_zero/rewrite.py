@@ -77,11 +77,8 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
 propose: Propose[Details] = by_table(
     Fix("difference", _difference_detached, when=lambda d: d.by is ZeroBy.SUM, changes=True),
     Fix("difference", _difference_detached, when=lambda d: d.cancels),
-    Fix(
-        "detach_older",
-        lambda s: detached_at(s.program, s.details.older) if s.details.older else None,
-    ),
-    Fix("detach_sum", lambda s: detached_at(s.program, s.details.sum) if s.details.sum else None),
+    Fix("detach_older", lambda s: detached_at(s.program, s.details.older)),
+    Fix("detach_sum", lambda s: detached_at(s.program, s.details.sum)),
     Fix("of_noise", _computed_of_noise),
     Fix("bilinear", lambda s: expression_replaced(s.program, s.details.mode, '"bilinear"')),
     Fix("left_out", _left_out, when=lambda d: d.whole),

@@ -31,10 +31,10 @@ from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     is_list,
+    joined_at,
     node_at,
     replacement,
-    tensors_instead_of_copy,
-    without_cut,
+    uncut_at,
 )
 from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.undone import undone_behind
@@ -57,12 +57,11 @@ def _uncut(site: Site[Details]) -> Edits | None:
 _PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)
 
 
-def _without_copy(program: Program, place: Place | None) -> list[Patch]:
+def _without_copy(program: Program, place: Place) -> Edits | None:
     node = node_at(program, place)
     if not isinstance(node, ast.Call) or not node.args:
-        return []
-    given = node.args[0]
-    return tensors_instead_of_copy(program, place, is_list(program, given))
+        return None
+    return joined_at(program, place, is_list(program, node.args[0]))
 
 
 def _value_before(site: Site[Details]) -> Edits | None:
@@ -76,7 +75,7 @@ def _no_cast(site: Site[Details]) -> Edits | None:
     cast = called_name(node_at(site.program, site.place)) in _CASTS
     if _value_before(site) or not cast:
         return None
-    return apply_patches(without_cut(site.program, site.place))
+    return uncut_at(site.program, site.place)
 
 
 def _cross_entropy(site: Site[Details]) -> Edits | None:
@@ -181,11 +180,7 @@ _of_table: Propose[Details] = by_table(
     ),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
-    Fix(
-        "no_copy",
-        lambda s: apply_patches(_without_copy(s.program, s.place)),
-        when=lambda d: d.kind is CutKind.COPY,
-    ),
+    Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix(
         "undecorated",

@@ -13,11 +13,6 @@ def _flag(site: Site[Details]) -> Edits | None:
     return asked or requires_grad_after(site.program, site.place)
 
 
-def _vectors(site: Site[Details]) -> Edits | None:
-    ids = site.details.ids
-    return None if ids is None else gradient_of_vectors(site.program, ids)
-
-
 propose: Propose[Details] = by_table(
     Fix(
         "leave_out",
@@ -25,6 +20,6 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),
-    Fix("vectors", _vectors, changes=True),
+    Fix("vectors", lambda s: gradient_of_vectors(s.program, s.details.ids), changes=True),
     Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
 )

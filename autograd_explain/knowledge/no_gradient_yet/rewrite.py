@@ -9,12 +9,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    tensors_instead_of_copy,
-)
+from autograd_explain.rewrite.transforms.uncut import code_of, joined_at, node_at
 
 from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
@@ -39,12 +34,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 _of_leaf: Propose[Details] = by_table(
     Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
     # `nn.Parameter(w - lr * g)` -> `w - lr * g`
-    Fix(
-        "value_itself",
-        lambda s: apply_patches(tensors_instead_of_copy(s.program, s.place, False)),
-        when=lambda d: d.why is Why.NEW_LEAF,
-        changes=True,
-    ),
+    Fix("value_itself", at_place(joined_at), when=lambda d: d.why is Why.NEW_LEAF, changes=True),
     Fix(
         "clear_later",
         lambda s: move_after(s.program, s.place, s.details.read),

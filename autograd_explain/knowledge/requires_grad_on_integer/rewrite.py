@@ -34,13 +34,12 @@ def _is_flag_of(statement: ast.AST, node: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and function.value is node
 
 
-def _vectors(site: Site[Details]) -> Edits | None:
-    ids, failed = site.details.ids, site.details.failed
-    return None if ids is None else gradient_of_vectors(site.program, ids, flag=failed)
-
-
 propose: Propose[Details] = by_table(
-    Fix("vectors", _vectors, changes=True),
+    Fix(
+        "vectors",
+        lambda s: gradient_of_vectors(s.program, s.details.ids, flag=s.details.failed),
+        changes=True,
+    ),
     Fix(
         "dtype",
         at_place(keyword_set, "dtype", "{torch}.float32"),

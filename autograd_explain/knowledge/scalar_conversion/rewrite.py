@@ -2,16 +2,10 @@
 
 import ast
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    tensors_instead_of_copy,
-    without_cut,
-)
+from autograd_explain.rewrite.transforms.uncut import code_of, joined_at, node_at, uncut_at
 
 from .diagnose import Details
 
@@ -29,16 +23,11 @@ def _stack(site: Site[Details]) -> Edits | None:
     call, given = node_at(site.program, site.place), node_at(site.program, site.details.given)
     if not isinstance(call, ast.Call) or call.args[:1] != [given]:
         return None
-    return apply_patches(tensors_instead_of_copy(site.program, site.place, True))
+    return joined_at(site.program, site.place, True)
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "keep",
-        lambda s: apply_patches(without_cut(s.program, s.place)),
-        when=lambda d: d.goes_on,
-        changes=True,
-    ),
+    Fix("keep", at_place(uncut_at), when=lambda d: d.goes_on, changes=True),
     Fix("item", _item, when=lambda d: d.is_float),
     Fix("stack", _stack, when=lambda d: d.is_list and not d.is_mixed, changes=True),
     Fix(

@@ -35,16 +35,6 @@ def _reconnected(site: Site[Details]) -> Edits | None:
     return reconnected(site.program, _told(site), site.finding.place(What.FAILED))
 
 
-def _called_themselves(site: Site[Details]) -> Edits | None:
-    return objects_called(site.program, _told(site))
-
-
-def _with_graph(site: Site[Details]) -> Edits | None:
-    """`create_graph=True` in every call that is told."""
-    events = [e for e in site.finding.events if e.what is What.CAUSE]
-    return with_create_graph(site.program, [e.place for e in events])
-
-
 def _recorded(site: Site[Details]) -> Edits | None:
     """Without the decorator, or out of the block, that kept the operations from being recorded."""
     off = site.details.off
@@ -101,11 +91,15 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.swapped is not None and not d.swapped.whole,
     ),
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated)),
-    Fix("repair_called_itself", _called_themselves),
+    Fix("repair_called_itself", lambda s: objects_called(s.program, _told(s))),
     Fix("functional_update", _functional),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept)),
     Fix("argument", at_place(parameter_as_argument)),
-    Fix("create_graph", _with_graph, when=lambda d: d.derivative),
+    Fix(
+        "create_graph",
+        lambda s: with_create_graph(s.program, _told(s)),
+        when=lambda d: d.derivative,
+    ),
     Fix("record", _recorded_anew),
     Fix("record", _recorded),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative),

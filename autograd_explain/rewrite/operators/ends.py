@@ -29,7 +29,13 @@ from ..engine.draft import Draft
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
 from ..transforms.passed_through import WITH_VALUES, passed_straight_through, steps_in
-from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
+from ..transforms.uncut import (
+    apply_patches,
+    joined_at,
+    tensors_instead_of_copy,
+    uncut_at,
+    without_cut,
+)
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu state_dict".split())
@@ -225,7 +231,8 @@ def straight_through(site: Site) -> Iterator[Change]:
 def keep_in_graph(site: Site) -> Iterator[Change]:
     """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
     for node, kind in _ends(site):
-        yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
+        uncut = partial(uncut_at, site.program, site.tree.place(node))
+        yield site.change("keep_in_graph", node, uncut, group=kind)
 
 
 def keep_all_in_graph(site: Site) -> Iterator[Change]:
@@ -251,7 +258,8 @@ def tensors_joined(site: Site) -> Iterator[Change]:
     for call in site.calls:
         if site.imports.full(dotted(call.func)) in _COPIES and call.args:
             for many in (False, True):
-                yield site.change("tensors_joined", call, partial(_joined, site, call, many))
+                joined = partial(joined_at, site.program, site.tree.place(call), many)
+                yield site.change("tensors_joined", call, joined)
             copy = method(bare(call.args[0].value), "detach().clone()")
             yield site.change("detached_copy", call, partial(site.replaced, call, copy))
 
@@ -279,11 +287,3 @@ def _ending(site: Site, node: cst.BaseExpression) -> str:
         return node.func.value
     full = site.imports.full(dotted(node.func))
     return full.partition(".")[0] if full.startswith(("numpy.", "math.")) else ""
-
-
-def _uncut(site: Site, node: cst.BaseExpression) -> Edits | None:
-    return apply_patches(without_cut(site.program, site.tree.place(node)))
-
-
-def _joined(site: Site, call: cst.Call, many: bool) -> Edits | None:
-    return apply_patches(tensors_instead_of_copy(site.program, site.tree.place(call), many))

@@ -19,7 +19,7 @@ _LEAF = ".detach().requires_grad_()"
 
 
 def gradient_of_vectors(
-    program: Program, ids: EmbeddedIds, flag: Place | None = None
+    program: Program, ids: EmbeddedIds | None, flag: Place | None = None
 ) -> Edits | None:
     """`ids.requires_grad_()`, `score = model(ids)`, `ids.grad` ->
     `embeds = model.emb(ids)`, `embeds.retain_grad()`, the same call with them, `embeds.grad`; of a
@@ -29,6 +29,8 @@ def gradient_of_vectors(
     a call of the layer itself its result is meant.  `flag` is the place of what
     asked for the gradient, if that was no call of `torch.autograd.grad`.
     """
+    if ids is None:
+        return None
     name, call, layer = ids.name, ids.call, ids.layer
     source, node = program.source_at(call), node_at(program, call)
     statement = None if source is None else source.statement_at(call.line - source.offset)

@@ -27,7 +27,6 @@ from .uncut import (
     without_ending,
 )
 
-_LEAVES = frozenset({"detach", "numpy", "cpu", "data"})
 _RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
 _METHODS = frozenset({"clip", "sum", "mean", "reshape", "len"})
 _AXES = frozenset({"axis", "keepdims"})
@@ -357,24 +356,6 @@ def _is_numpy_call(imports: Imports, node: ast.AST) -> bool:
         return False
     function = ast.unparse(node.func)
     return "(" not in function and imports.full(function).startswith("numpy.")
-
-
-def departures(scope: ast.AST, operand: str) -> list[ast.expr]:
-    """The longest runs that take an expression out of torch: `c.detach().cpu().numpy()`."""
-    found: list[ast.expr] = []
-    parents = {c: p for p in ast.walk(scope) for c in ast.iter_child_nodes(p)}
-    for node in ast.walk(scope):
-        if not isinstance(node, ast.expr) or ast.unparse(node) != operand:
-            continue
-        run: ast.expr = node
-        names = set()
-        while isinstance(around := parents.get(run), ast.Attribute) and around.attr in _LEAVES:
-            names.add(around.attr)
-            call = parents.get(around)
-            run = call if isinstance(call, ast.Call) and call.func is around else around
-        if "numpy" in names:
-            found.append(run)
-    return found
 
 
 def handed_to(scope: ast.AST, operand: str) -> list[ast.Call]:

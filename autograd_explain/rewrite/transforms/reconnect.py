@@ -12,7 +12,7 @@ from ...model import Edits, Place
 from ...program import Program, Source, called_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from .numpy_detour import departures, handed_to, in_torch
+from .numpy_detour import handed_to, in_torch
 from .root_flag import flag_of_root, without_lines
 from .training_step import remove_statement
 from .uncut import (
@@ -21,6 +21,7 @@ from .uncut import (
     node_at,
     numbers_in,
     replacement,
+    surrounded,
     tensors_instead_of_copy,
     unwrapped,
     without_cut,
@@ -87,13 +88,20 @@ def _beside(program: Program, place: Place) -> list[Patch] | None:
             ways += _inside(program, source, call, name)
     patches: list[Patch] = []
     for owner, within, value, cut in ways:
-        for left in departures(within, value):
+        for left in _departures(owner, within, value):
             if left is not cut and flows_out(within, left, cut):
                 found = in_torch(program, owner.place(left.lineno, None, left), left)
                 if found is None:
                     return None
                 patches += found
     return patches
+
+
+def _departures(source: Source, scope: ast.AST, operand: str) -> Iterator[ast.expr]:
+    """The longest runs that make an array of an expression: `c.detach().cpu().numpy()`."""
+    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.expr))
+    runs = (_chain(source, n)[0] for n in nodes if ast.unparse(n) == operand)
+    return (run for run in runs if called_name(run) == "numpy")
 
 
 def _inside(program: Program, caller: Source, call: ast.Call, name: str) -> list[_Way]:
@@ -175,12 +183,10 @@ def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
     return found
 
 
-def _unwrapped(source: Source, call: ast.Call) -> Iterator[Patch]:
+def _unwrapped(source: Source, call: ast.Call) -> list[Patch]:
     """What stands around a call for such wrappers taken out."""
-    inner, outer = source.span(call), source.span(_wrappers(source, call)[-1])
-    if inner != outer:
-        yield Patch(source, outer.until(inner), "")
-        yield Patch(source, outer.since(inner), "")
+    outer = _wrappers(source, call)[-1]
+    return [] if outer is call else surrounded(source, outer, call)
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:

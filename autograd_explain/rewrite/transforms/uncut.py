@@ -161,6 +161,10 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     return [] if around is None else [*found, *around]
 
 
+def uncut_at(program: Program, place: Place | None) -> Edits | None:
+    return apply_patches(without_cut(program, place))
+
+
 def passed_through(total: ast.AST | None) -> tuple[ast.expr, ast.expr, ast.BinOp] | None:
     """`z`, the other side and the difference in it of `z + (q - z).detach()`, either way round and
     with any end or none."""
@@ -329,6 +333,10 @@ def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -
     close = ")" if bracket else ""
     around = surrounded(source, node, node.args[0], bracket, f"{close}{behind}")
     return [*around, *(_joined(source, node.args[0], torch) if many else ())]
+
+
+def joined_at(program: Program, place: Place | None, many: bool = False) -> Edits | None:
+    return apply_patches(tensors_instead_of_copy(program, place, many))
 
 
 def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
