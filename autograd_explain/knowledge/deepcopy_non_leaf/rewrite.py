@@ -9,7 +9,7 @@ from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
-from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
@@ -28,8 +28,7 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
     places = site.details.makers
     if not all(isinstance(site.program.statement_at(place), _SIMPLE) for place in places):
         return None  # the head of a loop: all that its body computes would go unrecorded
-    found = [under_no_grad(site.program, place) for place in places]
-    return merge(*found) if found and all(found) else None
+    return each(site.program, ((under_no_grad, place) for place in places))
 
 
 def _running(site: Site[Details]) -> Edits | None:

@@ -178,6 +178,8 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.dead != (),
         changes=True,
     ),
+propose: Propose[Details] = by_table(
+    Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),

@@ -25,7 +25,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.grad_mode import with_plain_attention
 
@@ -195,11 +195,8 @@ def _unpacks(statement: Statement) -> bool:
 
 def _plain_attention(site: Site[Kept | Kernel | None]) -> Edits | None:
     """Each statement that runs attention, under the kernel that is made of ordinary operations."""
-    edits, details = None, site.details
-    for place in details.attention if isinstance(details, Kernel) else ():
-        wrapped = with_plain_attention(site.program, place)
-        edits = merge(edits, wrapped) if edits else wrapped
-    return edits
+    places = site.details.attention if isinstance(site.details, Kernel) else ()
+    return each(site.program, ((with_plain_attention, place) for place in places))
 
 
 propose: Propose[Kept | Kernel | None] = by_table(

@@ -7,13 +7,12 @@ import libcst as cst
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Proposal, differing, torch_at
-from autograd_explain.rewrite.engine.cst_tools import make, targets
+from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import each
+from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.engine.tree import statement_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed, statement_replaced
-from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
+from autograd_explain.rewrite.transforms.call_edits import keyword_removed
+from autograd_explain.rewrite.transforms.keep_gradient import in_place_update, updates_in_place
 from autograd_explain.rewrite.transforms.made_again import made_again
 from autograd_explain.rewrite.transforms.training_step import parameter_attribute
 from autograd_explain.rewrite.transforms.uncut import node_at
@@ -26,19 +25,11 @@ from .replaced_parameters import assigns
 def _written_into(program: Program, place: Place) -> Edits | None:
     """`self.w = nn.Parameter(v)` -> `self.w.copy_(v)`, without recording."""
     tree, statement = statement_at(program, place)
-    if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Call):
+    made = statement.value if isinstance(statement, cst.Assign) else None
+    if not isinstance(made, cst.Call) or len(made.args) != 1:
         return None
-    given = statement.value.args
-    if len(given) != 1:
-        return None
-    target, value = targets(statement)[0], given[0].value
-    modes = (n for n in tree.ancestors(statement) if isinstance(n, cst.With))
-    if any("no_grad" in tree.code(item.item) for mode in modes for item in mode.items):
-        written = make("{t}.copy_({v})", t=target, v=value)
-        return Draft(tree).instead(statement, [written]).edits()
-    torch, copy = torch_at(program, place), f"{tree.code(target)}.copy_({tree.code(value)})"
-    block = f"with {torch}.no_grad():\n    {copy}\n"
-    return None if torch is None else statement_replaced(program, place, block)
+    value = Draft(tree).replace(made, made.args[0].value).edits()
+    return then(program, value, lambda p, at: updates_in_place(p, {at: False}), place)
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from autograd_explain.inspect.facts.loop_carried import StateKind
-from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
@@ -233,8 +233,7 @@ def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Propo
     """What a library's object keeps is computed before the loop, where nothing trains it there."""
     cause, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     if finding.details.constant and (found := filled_first(program, cause, failed)):
-        facts, changes = {"code": found[0]}, Safety.CHANGES_MEANING
-        yield Proposal("repair_filled_first", found[1], changes, facts, intended_difference=True)
+        yield from differing("repair_filled_first", found[1], code=found[0])
 
 
 def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
@@ -377,8 +376,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
     elif weight := detached_at(program, *details.weights):
-        changes = Safety.CHANGES_MEANING
-        yield Proposal("detach_weight", weight, changes, intended_difference=True, corrects=True)
+        yield from differing("detach_weight", weight, corrects=True)
     elif details.why is Why.SHARED_STEPPED:
         yield from _detached_first(finding, program)
     yield from _of_table(finding, program)

@@ -85,12 +85,7 @@ propose: Propose[Details] = by_table(
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
-    Fix(
-        "use_dead",
-        lambda s: read_instead(s.program, s.details.dead),
-        when=lambda d: d.dead != (),
-        changes=True,
-    ),
+    Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix(
         "use_source",
         lambda s: expression_replaced(s.program, s.place, s.details.source),

@@ -20,6 +20,8 @@ def read_instead(program: Program, values: Sequence[tuple[str, Place, Place]]) -
 
     Of each value the name, where it is made, and where it is to be read, in one statement.
     """
+    if not values:
+        return None
     tree, own = statement_at(program, values[0][2])
     found = [(n, name) for name, _, at in values for n in tree.at(at) if isinstance(n, cst.Name)]
     if own is None or len(found) != len(values):
