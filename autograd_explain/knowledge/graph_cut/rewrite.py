@@ -172,13 +172,6 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 _of_table: Propose[Details] = by_table(
-    Fix(
-        "use_dead",
-        lambda s: read_instead(s.program, s.details.dead),
-        when=lambda d: d.dead != (),
-        changes=True,
-    ),
-propose: Propose[Details] = by_table(
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
