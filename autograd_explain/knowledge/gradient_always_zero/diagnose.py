@@ -28,7 +28,7 @@ EXAMPLE = {
     "parameters": "model[0].weight, model[0].bias, model[2].weight, model[2].bias",
     "operation": "torch.round(model(features))",
     "operand": "model(features)",
-    "sum": "model(features)",
+    "sum": "",
     "function": "round",
     "place": "In[2]:3",
     "backward": "loss.backward()",
