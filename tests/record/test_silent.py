@@ -7,7 +7,7 @@ import textwrap
 import pytest
 import torch
 from silent_programs import HEAD, PROGRAMS, Silent
-from watching import signals
+from watching import session, signals
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
@@ -218,6 +218,91 @@ def test_what_is_trained_later_is_not_missed() -> None:
         train.format("late"),
     )
     assert signals(in_function(cells)) == []
+
+
+_TRAINED = """for _ in range(3):
+    {0}.zero_grad()
+    {1}(torch.ones(2, 3)).square().sum().backward()
+    {0}.step()
+"""
+_ADVERSARIES = """for _ in range(3):
+    fake = g(torch.ones(2, 3))
+    od.zero_grad()
+    d(fake.detach()).sum().backward()
+    od.step()
+    og.zero_grad()
+    (-d(fake)).sum().backward()
+    og.step()
+"""
+_COPIED = """for _ in range(3):
+    opt.zero_grad()
+    h = body(torch.ones(2, 3))
+    fast = copy.deepcopy(head)
+    grads = torch.autograd.grad(fast(h).sum(), list(fast.parameters()), create_graph=True)
+    for p, g in zip(fast.parameters(), grads):
+        p.data = p.data - 0.1 * g
+    (head(h) + fast(h)).square().sum().backward()
+    opt.step()
+"""
+#: The cells, and which of them shows an optimizer that has the wrong parameters, and whose.
+OWNERS = {
+    "a model made again, and others": (
+        (
+            f"{HEAD}net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            _TRAINED.format("opt", "net"),
+            f"net = nn.Linear(3, 1)\n{_TRAINED.format('opt', 'net')}",
+            "other = nn.Linear(3, 1)\nlate = torch.optim.SGD(other.parameters(), lr=0.1)\n"
+            + _TRAINED.format("late", "other"),
+        ),
+        ["opt"],
+    ),
+    "one of two adversaries made again": (
+        (
+            f"{HEAD}g, d = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+            "og, od = (torch.optim.Adam(m.parameters()) for m in (g, d))",
+            _ADVERSARIES,
+            f"d = nn.Linear(3, 1)\n{_ADVERSARIES}",
+        ),
+        ["od"],
+    ),
+    "a model whose gradients are looked at, and another": (
+        (
+            f"{HEAD}probe, net = nn.Linear(3, 1), nn.Linear(3, 1)\n"
+            "probe(torch.ones(2, 3)).sum().backward()",
+            "spare = nn.Linear(2, 2)\nopt = torch.optim.SGD([*net.parameters(), "
+            f"*spare.parameters()], lr=0.1)\n{_TRAINED.format('opt', 'net')}",
+        ),
+        [],
+    ),
+    "copies for tasks": (
+        (
+            f"{HEAD}import copy\nbody, head = nn.Linear(3, 4), nn.Linear(4, 1)\n"
+            "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)",
+            _COPIED,
+        ),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_an_optimizer_is_held_against_its_own_model_alone(name: str) -> None:
+    cells, wrong = OWNERS[name]
+    names: dict[str, object] = {"__name__": "__main__"}
+    found, _ = session(cells, names)
+    assert [s.name for s in found] == ["optimizer-misses-parameters"] * len(wrong)
+    assert [s.evidence["optimizer"]() for s in found] == [names[w] for w in wrong]
+    assert signals(cells, sure=False) == []
+
+
+def test_a_copy_for_each_task_is_not_taken_for_what_the_optimizer_had() -> None:
+    cells = (
+        f"{HEAD}import copy\nnet = nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+        _TRAINED.format("opt", "fast").replace("\n", "\n    fast = copy.deepcopy(net)\n", 1),
+    )
+    (found,) = signals(cells)
+    assert found.name == "graph-cut"
 
 
 FINE = {

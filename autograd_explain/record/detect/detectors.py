@@ -353,10 +353,7 @@ class Detectors:
         self.rounds.begin()
         with quiet():
             self.overwrites.let_go()
-        self.gradients.found.clear()
-        self.gradients.zeros.begin()
-        self.gradients.by_hand.begin()
-        self.gradients.stale.begin()
+            self.gradients.begin(self._told)
         self.nonfinite.begin()
         self.hooks.begin()
         self.owners.begin()

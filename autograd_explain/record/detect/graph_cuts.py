@@ -383,6 +383,13 @@ class Cuts:
         found = [cut for cut in found if cut.way != "numpy"] or found  # detached before
         return sorted(found, key=lambda cut: -cut.clock)
 
+    def copied_from(self, leaf: Tensor) -> list[Tensor]:
+        """The other leaves that its values came from, as a copy's do."""
+        above = {key: w for cut in self.behind(leaf) for key, w in cut.above.items()}
+        return [
+            source for w in above.values() if (source := w()) is not None and source is not leaf
+        ]
+
     def above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
         """Cuts below a parameter whose trace reached a backward after a time."""
         for site, backward in self.reached.items():

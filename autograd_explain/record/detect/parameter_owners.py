@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import IntEnum
 from itertools import chain, islice
 from typing import Any
 
@@ -111,7 +112,7 @@ def _is_half_made(value: Any) -> bool:
 
 
 def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
-    stepped = [f for f in gradients.followed.values() if f.steps]
+    stepped = [f for f in gradients.followed.values() if f.stepped.clock > gradients.since]
     leaves = [o for o in found if is_a(o, Tensor)]
     modules = [o for o in found if is_a(o, nn.Module)]
     optimizers = [o for o in found if is_a(o, Optimizer)]
@@ -120,8 +121,21 @@ def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[Candi
     held |= {k for k, weak in gradients.held.items() if weak() is not None}
     suspects = list(_plain_lists(modules, held, gradients))
     suspects += _plain_leaves(stepped, modules, held, gradients, log)
-    for followed in stepped:
-        suspects += _missed(followed, gradients, modules, leaves, held, log)
+    every = [_missing(f, gradients, modules, leaves, held, log) for f in stepped]
+    claims = [
+        _claims(f, missing, gradients, modules, log)
+        for f, missing in zip(stepped, every, strict=True)
+    ]
+    for followed, missing, own in zip(stepped, every, claims, strict=True):
+        ours = {
+            key: missing[key]
+            for key, claim in own.items()
+            if claim == max(c.get(key, claim) for c in claims)
+        }
+        if ours:
+            linked = (p for key, (_, p) in ours.items() if own[key] > _Claim.BESIDE)
+            vain = any(_steps_in_vain(followed, p, gradients, log) for p in linked)
+            suspects.append(_missed(followed, ours, vain, gradients, modules, log))
     return suspects
 
 
@@ -322,28 +336,100 @@ def _lost(parameter: Tensor, held: set[int], gradients: Gradients) -> bool:
     return has and id(parameter) not in held and gradients.may_have_filled(parameter)
 
 
-def _missed(
+class _Claim(IntEnum):
+    """What links a parameter that nobody steps with an optimizer; the strongest link counts."""
+
+    ALONE = 0  #: the optimizer steps in vain, and nothing speaks for another
+    BESIDE = 1  #: one backward gave gradients to it and to what the optimizer holds
+    NEWER = 2  #: it was made after the optimizer, which steps in vain
+    ALIKE = 3  #: it has the shape of something that the optimizer steps in vain
+
+
+def _missing(
     followed: Followed,
     gradients: Gradients,
     modules: list[nn.Module],
     leaves: list[Tensor],
     held: set[int],
     log: EventLog,
-) -> Iterator[CandidateFault]:
-    """Parameters with gradients that nobody steps, while the optimizer steps others in vain."""
-    in_vain = not followed.with_gradient
-    dead = [*gradients.never(followed).values(), *(followed.frozen if in_vain else ())]
-    dead = [w for w in dead if w() is not None]
-    shapes = {t.shape for w in dead if in_vain and (t := w()) is not None}
+) -> dict[int, tuple[str, Tensor]]:
+    """Parameters with gradients of this cell that nobody steps, and their names."""
+    shapes = set() if followed.fed > gradients.since else {p.shape for p in _held(followed)}
     named = (pair for module in modules for pair in module.named_parameters())
-    alike = (("", leaf) for leaf in _alike(leaves, shapes))
-    own = [leaf for leaf in leaves if _is_weight(leaf, followed, gradients)]
-    missing: dict[int, tuple[str, Tensor]] = {}
-    for name, p in chain(named, alike, (("", leaf) for leaf in own)):
+    alike = _alike(leaves, shapes)
+    own = (leaf for leaf in leaves if _is_weight(leaf, followed, gradients))
+    found: dict[int, tuple[str, Tensor]] = {}
+    for name, p in chain(named, (("", leaf) for leaf in chain(alike, own))):
         if _lost(p, held, gradients) and not _written(p, log, gradients.filled_since(p)):
-            missing.setdefault(id(p), (name, p))
-    if not missing:
-        return
+            found.setdefault(id(p), (name, p))
+    return found
+
+
+def _claims(
+    followed: Followed,
+    missing: Mapping[int, tuple[str, Tensor]],
+    gradients: Gradients,
+    modules: list[nn.Module],
+    log: EventLog,
+) -> dict[int, _Claim]:
+    """What links parameters with an optimizer: those only that something does."""
+    held = _held(followed)
+    never = [p for w in gradients.never(followed).values() if (p := w()) is not None]
+    found = {}
+    for key, (_, p) in missing.items():
+        beside = gradients.are_filled_together(p, held)
+        before = gradients.filled_here(p) < followed.stepped.clock
+        in_vain = _steps_in_vain(followed, p, gradients, log)
+        if not beside and not (in_vain and before):
+            continue
+        if _is_copy_of_trained(p, gradients, modules):
+            continue
+        shapes = {q.shape for q in (held if in_vain else never)}
+        if any(True for _ in _fitting([p], shapes)):
+            found[key] = _Claim.ALIKE
+        elif shapes and _is_newer(p, followed, log):
+            found[key] = _Claim.NEWER
+        else:
+            found[key] = _Claim.BESIDE if beside else _Claim.ALONE
+    return found
+
+
+def _is_copy_of_trained(parameter: Tensor, gradients: Gradients, modules: list[nn.Module]) -> bool:
+    """Whether it is the copy, no part of the same model, of one that is stepped and got gradients
+    in this cell: made for a task or as a target, it is not to be stepped."""
+    sources = gradients.cuts.copied_from(parameter)
+    sources = [s for s in sources if s.shape == parameter.shape and id(s) in gradients.held]
+    keys = {id(s) for s in sources if gradients.filled_here(s)}
+    owned = ({id(p) for p in root.parameters()} for root in modules)
+    return bool(keys) and not any(id(parameter) in own and own & keys for own in owned)
+
+
+def _steps_in_vain(
+    followed: Followed, parameter: Tensor, gradients: Gradients, log: EventLog
+) -> bool:
+    """Whether no step of this cell has found a gradient since the parameter was made."""
+    born = log.birth(address(parameter), parameter)
+    return followed.fed <= max(gradients.since, 0 if born is None else born.clock)
+
+
+def _held(followed: Followed) -> list[Tensor]:
+    optimizer = followed.optimizer()
+    return [] if optimizer is None else [p for g in optimizer.param_groups for p in g["params"]]
+
+
+def _missed(
+    followed: Followed,
+    missing: Mapping[int, tuple[str, Tensor]],
+    in_vain: bool,
+    gradients: Gradients,
+    modules: list[nn.Module],
+    log: EventLog,
+) -> CandidateFault:
+    """An optimizer does not hold these, while it may step others in vain."""
+    dead = [*gradients.never(followed).values()]
+    if in_vain or not followed.with_gradient:
+        dead = [weak(p) for p in _held(followed)]
+    dead = [w for w in dead if w() is not None]
     switched = [p for _, p in missing.values() if _is_unfrozen(p, followed, modules, log)]
     evidence = {
         "parameters": tuple(weak(p) for _, p in missing.values()),
@@ -360,13 +446,15 @@ def _missed(
     # or the program asked for its gradients since the optimizer was made; or it stands where the
     # model had what the optimizer still holds.
     behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
-    weights = {id(leaf) for leaf in own}
-    ours = all(key in weights or _is_of_own(p, modules) for key, (_, p) in missing.items())
+    ours = all(
+        _is_of_own(p, modules) or (not name and _is_weight(p, followed, gradients))
+        for name, p in missing.values()
+    )
     sure = bool(dead) or (behind and ours)
     sure = sure or len(switched) == len(missing)
     sure = sure or _are_replaced({*missing}, followed, modules)
     marks: Marks = {"step": (followed.stepped,)}
-    yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
+    return CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
 
 
 def _is_weight(leaf: Tensor, followed: Followed, gradients: Gradients) -> bool:
@@ -398,10 +486,8 @@ def _is_newer(parameter: Tensor, followed: Followed, log: EventLog) -> bool:
 def _are_replaced(missing: set[int], followed: Followed, modules: list[nn.Module]) -> bool:
     """Whether one model has all that is missing, with parameters that the optimizer trains and
     others in the place of such as no model has any more."""
-    optimizer = followed.optimizer()
-    held = [] if optimizer is None else [p for g in optimizer.param_groups for p in g["params"]]
     owned = [{id(p) for p in root.parameters()} for root in modules]
-    gone = [p for p in held if not any(id(p) in own for own in owned)]
+    gone = [p for p in _held(followed) if not any(id(p) in own for own in owned)]
     whole = (own for own in owned if missing <= own and own & followed.with_gradient)
     return any(id(p) in followed.with_gradient for p in gone) and any(whole)
 
@@ -422,8 +508,11 @@ def _file_of(kind: type) -> str:
 def _alike(leaves: list[Tensor], shapes: set[torch.Size]) -> Iterator[Tensor]:
     """Tensors of the user's that may be what the optimizer was to have: what it steps in vain has
     the same shapes, or was stacked."""
-    fitting = (t for t in leaves if t.shape in shapes or (t.dim() > 1 and t.shape[1:] in shapes))
-    return (t for t in fitting if t._base is None and t.is_leaf)
+    return (t for t in _fitting(leaves, shapes) if t._base is None and t.is_leaf)
+
+
+def _fitting(tensors: Iterable[Tensor], shapes: set[torch.Size]) -> Iterator[Tensor]:
+    return (t for t in tensors if t.shape in shapes or (t.dim() > 1 and t.shape[1:] in shapes))
 
 
 def _written(parameter: Tensor, log: EventLog, since: int) -> bool:

@@ -65,15 +65,19 @@ class Followed:
     fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
     deserted: int = 0  #: the last steps, one after the other, whose gradients went to new leaves
+    fed: int = 0  #: when the last step was that found a gradient
 
 
 class _Filled(NamedTuple):
     """A leaf, and when a backward first filled its `.grad`; a lower `rank` of the same backward is
-    of a leaf that the forward pass used later."""
+    of a leaf that the forward pass used later.  `here` is the first backward of the cell that was
+    seen to fill it, and `beside` the identities of all leaves that the newest one filled."""
 
     leaf: Weak
     clock: int
     rank: int
+    here: int
+    beside: set[int]
 
 
 class Gradients:
@@ -95,10 +99,12 @@ class Gradients:
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
         self.last_step = _NEVER
+        self.since = 0  #: when the cell began
         self._steps: deque[tuple[int, int]] = deque(maxlen=_MAX_PAST)  #: clock and optimizer
         self._looks = TimeShare(share=0.003, free=20)
         self._settled: set[int] = set()  #: sites whose last look showed no new leaf
         self._filled: dict[int, _Filled] = {}
+        self._old: dict[int, tuple[Weak, int]] = {}  #: gradients that were there, and their version
         self._seen_all = True
         self._backward: Mark | None = None
         self._first = 0
@@ -118,6 +124,18 @@ class Gradients:
         known = {**self.held, **{key: filled.leaf for key, filled in self._filled.items()}}
         return [leaf for weak in known.values() if (leaf := weak()) is not None]
 
+    def begin(self, since: int) -> None:
+        """A cell begins: what gradients there are was told, or is none of its own."""
+        self.since = since
+        self.found.clear()
+        self.zeros.begin()
+        self.by_hand.begin()
+        self.stale.begin()
+        self._settled.clear()
+        leaves = ((key, filled.leaf()) for key, filled in self._filled.items())
+        old = ((key, leaf.grad) for key, leaf in leaves if leaf is not None)
+        self._old = {key: (weak(g), version(g)) for key, g in old if g is not None}
+
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
         self._backward = mark
@@ -133,24 +151,47 @@ class Gradients:
         """Note the leaves that a backward is about to fill; whether through an old value."""
         walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
         zeros = old = False
+        clock, beside = self.last_backward.clock, set[int]()
         # A leaf's node comes right behind the last operation that used it.
         for rank, node in enumerate(walk):
             zeros = zeros or has_zero_derivative(node.node) or bool(cancelling(node.node))
             old = old or node.sequence < self.stale.bound
             self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)
-            if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
+            if isinstance(leaf, Tensor):
                 key = id(leaf)
-                gone = Weak(leaf, partial(_release, self._filled, key))
-                self._filled[key] = _Filled(gone, self.last_backward.clock, rank)
+                beside.add(key)
+                known = self._filled.get(key)
+                if known is None:
+                    gone = Weak(leaf, partial(_release, self._filled, key))
+                    known = _Filled(gone, clock, rank, clock, beside)
+                here = known.here if known.here > self.since else clock
+                self._filled[key] = known._replace(here=here, beside=beside)
         self._seen_all = self._seen_all and walk.complete
         if zeros:
             self.zeros.look(roots, self.last_backward)
         return old and self.stale.look(roots, self.last_backward)
 
     def may_have_filled(self, parameter: Tensor) -> bool:
-        """Whether a watched backward filled its `.grad`, as far as that was looked at."""
+        """Whether a backward of this cell filled its `.grad`, as far as that was looked at."""
+        gradient, (old, number) = parameter.grad, self._old.get(id(parameter), (None, 0))
+        if gradient is not None and old is not None and old() is gradient:
+            if version(gradient) == number:
+                return False
         return not self._seen_all or id(parameter) in self._filled
+
+    def filled_here(self, parameter: Tensor) -> int:
+        """The first backward of this cell that is known to have done so, 0 for none."""
+        known = self._filled.get(id(parameter))
+        return 0 if known is None or known.here <= self.since else known.here
+
+    def are_filled_together(self, parameter: Tensor, others: Iterable[Tensor]) -> bool:
+        """Whether the newest one filled any of these, too; so, as far as is known, where the graph
+        was too large to be walked."""
+        known = self._filled.get(id(parameter))
+        if known is None:
+            return not self._seen_all
+        return any(id(p) in known.beside and id(p) in self._filled for p in others)
 
     def filled_since(self, parameter: Tensor) -> int:
         """When the first watched backward did."""
@@ -221,6 +262,8 @@ class Gradients:
         self._left_by_others(followed, parameters, mark)
         self._changed_too_early(followed, parameters, mark)
         self._deserted(followed, parameters, mark)
+        if _first_gradient(parameters) is not None:
+            followed.fed = mark.clock
         self._lacking(followed, parameters, mark)
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
@@ -241,6 +284,7 @@ class Gradients:
         followed.zeroed = None
         followed.cleared = False
         probe = _first_gradient(parameters)
+        followed.fed = followed.fed if probe is None else mark.clock
         followed.probe = None if probe is None else weak(probe)
         followed.probe_version = 0 if probe is None else version(probe)
 
@@ -400,9 +444,13 @@ class Gradients:
 
     def _deserted(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
         """A backward has filled new leaves like the parameters, which no optimizer has, and none of
-        the parameters.  Told when that comes again."""
+        the parameters.  Told when that comes again; not where a cut, as a copy is, has kept the
+        gradients from them all the time."""
         lacking = followed.steps > 0 and all(p.grad is None for p in parameters)
         new = self._new_leaves(followed, parameters) if lacking else []
+        if new and followed.fed <= self.since:
+            cuts = (self.cuts.above(p, followed.stepped.clock) for p in parameters)
+            new = [] if any(map(any, cuts)) else new
         followed.deserted = followed.deserted + 1 if new else 0
         if followed.deserted == _DESERTED:
             made = tuple(Mark(born.site, born.clock) for born in new)
