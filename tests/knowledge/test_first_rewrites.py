@@ -218,6 +218,26 @@ x1.clamp_(0, 10)
         watched=True,
     ),
     Program(
+        "two views are turned, and the tensor that they are parts of is handed out",
+        """
+lin = nn.Linear(4, 6)
+def turned(x, c, s):
+    left, right = x.chunk(2, dim=-1)
+    old = left.clone()
+    left.mul_(c).sub_(right * s)
+    right.mul_(c).add_(old * s)
+    return x
+# %%
+turned(lin(torch.ones(3, 4)), 0.6, 0.8).square().mean().backward()
+""",
+        "multi_view_written",
+        (
+            "left = left.mul(c).sub(right * s)",
+            "right = right.mul(c).add(old * s)",
+            "x = torch.cat([left, right], dim=-1)",
+        ),
+    ),
+    Program(
         "a tuple of views is scaled in a loop",
         """
 lin = nn.Linear(4, 6)

@@ -175,7 +175,14 @@ def _element_source(
 
 
 def _of_call(loop: cst.For, name: str, call: cst.Call, torch: str) -> _Loop | None:
-    """`x.unbind(1)`, `torch.split(x, 2, dim=1)`: x, and how its parts are joined."""
+    found = parts_of(call, torch)
+    return None if found is None else _Loop(loop, name, *found)
+
+
+def parts_of(
+    call: cst.Call, torch: str
+) -> tuple[cst.BaseExpression, str, cst.BaseExpression | None] | None:
+    """`x.unbind(1)`, `torch.split(x, 2, dim=1)`: x, how its parts are joined, and along what."""
     if not isinstance(call.func, cst.Attribute):
         return None
     kind, owner = call.func.attr.value, call.func.value
@@ -189,7 +196,7 @@ def _of_call(loop: cst.For, name: str, call: cst.Call, torch: str) -> _Loop | No
     at = 0 if kind == "unbind" else 1
     named = keyword(call, "dim")
     dim = named.value if named is not None else given[at] if at < len(given) else None
-    return _Loop(loop, name, owner, _JOINED_BY[kind], dim)
+    return owner, _JOINED_BY[kind], dim
 
 
 def _appended(tree: Tree, draft: Draft, found: _Loop, torch: str) -> str:
@@ -254,9 +261,15 @@ def _joined(found: _Loop, torch: str, items: str) -> cst.BaseSmallStatement:
     """`out = torch.stack(rows)`, the name for the list itself where it was one."""
     if not found.join:
         return make(f"{{x}} = {items}", x=found.whole)
-    dim = "" if found.dim is None else ", dim={d}"
-    nodes = {"x": found.whole} if found.dim is None else {"x": found.whole, "d": found.dim}
-    return make(f"{{x}} = {torch}.{found.join}({items}{dim})", **nodes)
+    return joined(found.whole, f"{torch}.{found.join}", items, found.dim)
+
+
+def joined(
+    whole: cst.BaseExpression, join: str, items: str, dim: cst.BaseExpression | None
+) -> cst.BaseSmallStatement:
+    """`x = torch.cat([left, right], dim=-1)`."""
+    nodes = {"x": whole} if dim is None else {"x": whole, "d": dim}
+    return make(f"{{x}} = {join}({items}{'' if dim is None else ', dim={d}'})", **nodes)
 
 
 def _at_end(draft: Draft, loop: cst.For, new: cst.BaseSmallStatement) -> None:

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TypeAlias
 
+import libcst as cst
+
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
-from autograd_explain.rewrite.analysis.inplace_writes import written_in
+from autograd_explain.rewrite.analysis.effects import can_rebind, used_names
+from autograd_explain.rewrite.analysis.inplace_writes import is_view, written_in
 from autograd_explain.rewrite.engine.cst_tools import dotted, single_targets
+from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.engine.imports import imports_at, torch_at
+from autograd_explain.rewrite.engine.tree import Statement, statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
@@ -29,7 +33,7 @@ from autograd_explain.rewrite.transforms.inplace_modules import (
 )
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
-from .collected_loop import collected_loop, element_is_read
+from .collected_loop import collected_loop, element_is_read, joined, parts_of
 from .diagnose import Details, Write
 
 #: Edits with the sections of the texts that tell them; None where one cannot be made.
@@ -84,7 +88,10 @@ def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
     if maker is not None and (not details.base_read_later or _in_loop_head(program, write, maker)):
         yield "collect", collected_loop(program, write, tensor)
-    yield "out_of_place", _new_tensor(program, write, maker, tensor, fixed)
+    together = None
+    if maker is not None and details.base_read_later:
+        together = _put_together(program, write, maker, tensor)
+    yield "out_of_place", together or _new_tensor(program, write, maker, tensor, fixed)
     yield "out_of_place", None if fixed else functional_write(program, write)
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
 
@@ -113,6 +120,38 @@ def _new_tensor(
         return _siblings_too(program, first, maker, write)
     listed = expression_replaced(program, maker, "list({x})")  # of `x.unbind(1)`
     return then(program, listed, partial(out_of_place, target=tensor), write)
+
+
+def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> Edits | None:
+    """New tensors for the views that one unpacking made, and behind the last write of them what
+    they were parts of made of them again: who reads it there is to see what was written."""
+    tree, made = statement_at(program, maker)
+    torch, names = torch_at(program, maker), [] if made is None else _unpacked(made)
+    call = made.value if isinstance(made, cst.Assign) else None
+    found = parts_of(call, torch) if isinstance(call, cst.Call) and torch is not None else None
+    if found is None or made is None or tensor not in names:
+        return None
+    (whole, join, dim), imports = found, imports_at(program, maker)
+    order, at = tree.siblings(made)
+    written = [s for s in order[at:] if {*map(dotted, written_in(tree, imports, s))} & {*names}]
+    base = dotted(whole)
+    if not written or tree.place(written[0]).line != write.line or base is None or is_view(whole):
+        return None
+    between = order[at + 1 : order.index(written[-1]) + 1]
+    if any(base.partition(".")[0] in used_names(s) for s in between):
+        return None
+    if not can_rebind(program, tree, written[-1], whole):
+        return None
+    again = joined(whole, f"{torch}.{join}", f"[{', '.join(names)}]", dim)
+    edits = Draft(tree).after(written[-1], [again]).edits()
+    edits = then(program, edits, partial(out_of_place, target=tensor), write)
+    return _siblings_too(program, edits, maker, write)
+
+
+def _unpacked(made: Statement) -> list[str]:
+    """The names that an unpacking gives; [] where it gives something else, too."""
+    names = [*map(dotted, single_targets(made))]
+    return [] if None in names else [name for name in names if name is not None]
 
 
 def _siblings_too(
