@@ -132,6 +132,23 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "xyz",
         "points.requires_grad_(True)",
     ),
+    "two of which one value is made": (
+        "x, t = torch.rand(4, 1), torch.rand(4, 2)\nxt = torch.cat([x, t], 1)\n# %%\n"
+        "x.requires_grad_()\nt.requires_grad_()\nu = net(xt).sum()\n"
+        "torch.autograd.grad(u, t, create_graph=True)\ntorch.autograd.grad(u, x)\n",
+        "t",
+        "t.requires_grad_()",
+    ),
+    "two that came from one call with what is made of them": (
+        "def drawn(n):\n    a, b = torch.rand(n, 1), torch.rand(n, 2)\n"
+        "    return a, b, torch.cat([a, b], 1) * 2\n"
+        "def residual(x, t, xt):\n    x.requires_grad_()\n    t.requires_grad_()\n    u = net(xt)\n"
+        "    u_t = torch.autograd.grad(u.sum(), t, create_graph=True)[0]\n"
+        "    return u_t.sum() + torch.autograd.grad(u.sum(), x)[0].sum()\n"
+        "# %%\nfor step in range(2):\n    x, t, xt = drawn(4)\n    residual(x, t, xt).backward()\n",
+        "t",
+        "t.requires_grad_()",
+    ),
     "read in one branch or the other": (
         "def slope(x, out):\n    x.requires_grad_()\n"
         "    return torch.autograd.grad(out.sum(), x)[0]\n"

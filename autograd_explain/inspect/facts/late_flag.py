@@ -13,7 +13,7 @@ from ...program import Source, called_name
 from ..dataflow import ExprAt, Scope
 from ..dataflow.cut_kinds import is_about_shape
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings, head_of, key_of
-from ..dataflow.syntax import statements_of
+from ..dataflow.syntax import returns, statements_of
 from ..scene import Scene
 from .torch_call import handed_on
 
@@ -75,15 +75,23 @@ def late_flag(scene: Scene, roots: list[ExprAt], tensor: ExprAt | None = None) -
     in the function that asks, else where that only hands on what it was given."""
     handed = handed_on(scene, roots, tensor)
     for given, asked in ((roots, tensor), *([handed] if handed[1] is not tensor else ())):
-        found = next((f for root in given if (f := _late_for(scene, root, asked))), None)
+        found = next((f for root in given for f in _late_for(scene, root, asked)), None)
         if found is not None:
             return found
     return None
 
 
-def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> LateFlag | None:
+def flags_beside(scene: Scene, late: LateFlag) -> list[LateFlag]:
+    """The other tensors that are asked for their gradients too late for the same root, by flags of
+    the same function."""
+    found = _late_for(scene, late.root, None)
+    return [f for f in found if f.flag.node is not late.flag.node and f.name != late.name]
+
+
+def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> Iterator[LateFlag]:
+    """The newest first."""
     if tensor is not None and tensor.scope.body is not root.scope.body:
-        return None
+        return
     steps = list(_steps(scene, root))
     wanted = {n.id for n in ast.walk(root.node) if isinstance(n, ast.Name)}
     for number in reversed(range(len(steps))):
@@ -94,9 +102,9 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> LateFlag | N
         use = _use_before(steps, number, flag.source, wanted)
         if use is not None:
             early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
-            if flag.by_call and _was_leaf(scene, early.spot, flag.source):
-                return None
-            return replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
+            if not (flag.by_call and _was_leaf(scene, early.spot, flag.source)):
+                yield replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
+            continue
         again = _copies(root.scope, steps[:number], flag.source)
         if again is None or _has_history(scene, late):
             continue
@@ -105,8 +113,7 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> LateFlag | N
         if sooner is not None:
             beside = (use for use in of_caller.beside(root.scope) if use.given != sooner.given)
             copies = tuple(_spot(scene, step) for step in again)
-            return replace(late, use=sooner.spot, callers=(sooner, *beside), again=copies)
-    return None
+            yield replace(late, use=sooner.spot, callers=(sooner, *beside), again=copies)
 
 
 def _used(scene: Scene, spot: ExprAt, until: ExprAt, path: str) -> Use:
@@ -200,8 +207,9 @@ class _OfCaller:
         if use is not None:
             early = _was_leaf(self.scene, use, path)
             return None if early else _used(self.scene, use, call, path)
-        if any(head_of(path) in step.gives for step in steps):
-            return None
+        made = next((step for step in reversed(steps) if head_of(path) in step.gives), None)
+        if made is not None:
+            return _used_where_made(self.scene, made, path, wanted)
         return _OfCaller(self.scene, path, _behind(steps, wanted)).use(call.scope)
 
     def beside(self, scope: Scope) -> Iterator[Use]:
@@ -213,6 +221,29 @@ class _OfCaller:
                 if _any_same([node.func], getattr(call.node, "func", node)):
                     use = self.use(replace(scope, call=call.inside(node)))
                     yield from [use] if use is not None else []
+
+
+def _used_where_made(scene: Scene, made: _Step, path: str, wanted: set[str]) -> Use | None:
+    """Where one call gives both, `x, u = sampled()`: the first expression of its function that
+    reads what it returns as the one for what it returns as the other."""
+    target, spot = next(iter(getattr(made.statement, "targets", ())), None), _spot(scene, made)
+    called = scene.slicer.callee(spot)
+    ends = [] if called is None else returns(called.body)
+    if called is None or len(ends) != 1 or not isinstance(target, ast.Tuple):
+        return None
+    given = ends[0].elts if isinstance(ends[0], ast.Tuple) else []
+    parts = {ast.unparse(t): g for t, g in zip(target.elts, given, strict=False)}
+    kept = parts.get(path)
+    if not isinstance(kept, ast.Name) or len(given) != len(target.elts):
+        return None
+    own = kept.id
+    end, made_of = ExprAt(called, ends[0]), [parts[w] for w in wanted if w in parts]
+    steps = [*_steps(scene, end)]
+    read = {n.id for part in made_of for n in ast.walk(part) if isinstance(n, ast.Name)}
+    step = _use_before(steps, len(steps), own, read)
+    within = next((end.inside(part) for part in made_of if _reads_path(part, own)), None)
+    early = within if step is None else _spot(scene, step)
+    return None if early is None else _used(scene, early, end, own)
 
 
 def _was_leaf(scene: Scene, use: ExprAt, path: str) -> bool:

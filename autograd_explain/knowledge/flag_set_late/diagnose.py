@@ -1,13 +1,13 @@
 """`requires_grad` was set after the values had been read."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import attribute_read
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.late_flag import LateFlag, late_flag
+from autograd_explain.inspect.facts.late_flag import LateFlag, flags_beside, late_flag
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
     before,
@@ -42,10 +42,11 @@ EXAMPLE = {
 
 
 @dataclass(frozen=True)
-class Details:
-    """What the rewrites go by."""
+class Late:
+    """A flag, and what is to know of it."""
 
-    use: Place | None  #: before which the flag has to be set
+    flag: Place
+    use: Place  #: before which the flag has to be set
     tensor: str = ""
     source: str = ""  #: what it has the values of
     #: what that is called in callers and the statements that read it there, where the flag stands
@@ -53,6 +54,24 @@ class Details:
     callers: tuple[tuple[str, Place], ...] = ()
     again: tuple[Place, ...] = ()  #: the statements of that function that copy it before
     kept: bool = False  #: the flag stands in a function that others may call
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return self.flag, self.use, *(place for _, place in self.callers), *self.again
+
+    def moved(self, *places: Place) -> "Late":
+        """With these for its places."""
+        (flag, use), rest, calls = places[:2], places[2:], len(self.callers)
+        given = (name for name, _ in self.callers)
+        callers = tuple(zip(given, rest[:calls], strict=True))
+        return replace(self, flag=flag, use=use, callers=callers, again=rest[calls:])
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by: the flag that is told, and others of its function."""
+
+    flags: tuple[Late, ...]
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -92,6 +111,7 @@ def _of_read(scene: Scene) -> Iterator[tuple[list[ExprAt], ExprAt]]:
 def _finding(scene: Scene, late: LateFlag) -> Finding[Details]:
     tensor = scene.slicer.value(scene.slicer.imagined(late.root, late.tensor))
     use, flag = scene.place_at(late.use), scene.place_at(late.flag)
+    found = (_late(scene, f) for f in (late, *flags_beside(scene, late)))
     return finding_from_message(
         scene,
         "flag_set_late",
@@ -109,13 +129,19 @@ def _finding(scene: Scene, late: LateFlag) -> Finding[Details]:
         confidence=Confidence.PROVEN,
         tensors=(tensor_fact(scene, tensor, late.name, *(u.given for u in late.callers[:1])),),
         more=(scene.event_at(What.CREATED, late.use),),
-    ).with_details(
-        Details(
-            use=use,
-            tensor=late.name,
-            source=late.source,
-            callers=tuple((use.given, use.ahead) for use in late.callers),
-            again=scene.places_at(late.again),
-            kept=late.kept,
-        )
+    ).with_details(Details(tuple(flag for flag in found if flag is not None)))
+
+
+def _late(scene: Scene, late: LateFlag) -> Late | None:
+    flag, use = scene.place_at(late.flag), scene.place_at(late.use)
+    if flag is None or use is None:
+        return None
+    return Late(
+        flag,
+        use,
+        tensor=late.name,
+        source=late.source,
+        callers=tuple((use.given, use.ahead) for use in late.callers),
+        again=scene.places_at(late.again),
+        kept=late.kept,
     )

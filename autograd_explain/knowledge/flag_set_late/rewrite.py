@@ -2,8 +2,10 @@
 
 import ast
 from dataclasses import replace
+from functools import partial
 
 from autograd_explain.model import Place
+from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.edits import merge, then
 from autograd_explain.rewrite.transforms.call_edits import line_before, statement_replaced
@@ -16,48 +18,60 @@ from autograd_explain.rewrite.transforms.uncut import (
     replacement,
 )
 
-from .diagnose import Details
+from .diagnose import Details, Late
 
 
-def _flag_first(site: Site[Details]) -> Edits | None:
-    details, program = site.details, site.program
-    if details.callers:
-        return _leaf_in_caller(site)
-    if details.source == details.tensor or site.place is None or details.use is None:
-        return move_before(program, site.place, details.use, checked=False)
-    read = apply_patches(_copy_read(site, details.use))
-    moved = (replace(place, span=None) for place in (site.place, details.use))
+def _flags_first(site: Site[Details]) -> Edits | None:
+    """The flag that is told; and the others of its function, of which torch would complain next."""
+    edits: Edits | None = None
+    for number, late in enumerate(site.details.flags):
+        step = partial(_moved, late)
+        more = then(site.program, edits, step, *late.places) if number else None
+        edits = more or edits if number else _flag_first(late, site.program)
+    return edits
+
+
+def _moved(late: Late, program: Program, *places: Place) -> Edits | None:
+    return _flag_first(late.moved(*places), program)
+
+
+def _flag_first(late: Late, program: Program) -> Edits | None:
+    if late.callers:
+        return _leaf_in_caller(late, program)
+    if late.source == late.tensor:
+        return move_before(program, late.flag, late.use, checked=False)
+    read = apply_patches(_copy_read(late, program))
+    moved = (replace(place, span=None) for place in (late.flag, late.use))
     return then(program, read, lambda p, *at: move_before(p, *at, checked=False), *moved)
 
 
-def _copy_read(site: Site[Details], use: Place) -> list[Patch]:
+def _copy_read(late: Late, program: Program) -> list[Patch]:
     """`net(images)` -> `net(probe)`."""
-    source, node = site.program.source_at(use), node_at(site.program, use)
-    copied = site.details.source
+    source, node = program.source_at(late.use), node_at(program, late.use)
     if source is None or node is None:
         return []
     named = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
-    places = [replace(use, span=source.span(n)) for n in named if ast.unparse(n) == copied]
-    return [p for at in places for p in replacement(site.program, at, site.details.tensor)]
+    spans = [source.span(n) for n in named if ast.unparse(n) == late.source]
+    places = [replace(late.use, span=span) for span in spans]
+    return [p for at in places for p in replacement(program, at, late.tensor)]
 
 
-def _leaf_in_caller(site: Site[Details]) -> Edits | None:
+def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
     """The leaf is made before the caller computes from it, and handed in as it is."""
-    details, program, place = site.details, site.program, site.place
-    flag = program.statement_at(place)
+    flag = program.statement_at(late.flag)
     target = ast.unparse(flag.targets[0]) if isinstance(flag, ast.Assign) else ""
-    itself = details.source == details.tensor != target and not details.again
+    itself = late.source == late.tensor != target and not late.again
     ending = "{x}.requires_grad_()" if itself else "{x} = {x}.detach().requires_grad_()"
-    uses = dict.fromkeys(details.callers)
+    uses = dict.fromkeys(late.callers)
     early = [line_before(program, use, ending.format(x=given)) for given, use in uses]
-    if details.kept:
+    if late.kept:
         return merge(*early)
-    late = [remove_statement(program, copy) for copy in details.again]
-    if place is not None and target in ("", details.source, f"{details.tensor}.requires_grad"):
-        late.append(remove_statement(program, place))
-    elif place is not None:
-        late.append(statement_replaced(program, place, f"{target} = {details.source}"))
-    return merge(*early, *late)
+    gone = [remove_statement(program, copy) for copy in late.again]
+    if target in ("", late.source, f"{late.tensor}.requires_grad"):
+        gone.append(remove_statement(program, late.flag))
+    else:
+        gone.append(statement_replaced(program, late.flag, f"{target} = {late.source}"))
+    return merge(*early, *gone)
 
 
-propose: Propose[Details] = by_table(Fix("flag_first", _flag_first))
+propose: Propose[Details] = by_table(Fix("flag_first", _flags_first))
