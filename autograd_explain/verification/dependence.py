@@ -90,7 +90,10 @@ class Dependence(BackwardMode):
         shift = self._shift
         if shift is None or shift.backward != len(self.found) or number not in shift.leaves:
             return
-        # An initializer uses a leaf first, and writes over what was moved.
+        # An initializer uses a leaf first, and writes over what was moved; one that is frozen by the
+        # time that it is used again is no leaf any more.
+        if not leaf.requires_grad:
+            return
         version = 0 if leaf.is_inference() else leaf._version
         if self._versions.get(number) != version:
             self._versions[number] = version
