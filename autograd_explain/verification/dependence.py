@@ -90,10 +90,7 @@ class Dependence(BackwardMode):
         shift = self._shift
         if shift is None or shift.backward != len(self.found) or number not in shift.leaves:
             return
-        # An initializer uses a leaf first, and writes over what was moved; one that is frozen by the
-        # time that it is used again is no leaf any more.
-        if not leaf.requires_grad:
-            return
+        # An initializer uses a leaf first, and writes over what was moved.
         version = 0 if leaf.is_inference() else leaf._version
         if self._versions.get(number) != version:
             self._versions[number] = version
@@ -116,7 +113,9 @@ class Dependence(BackwardMode):
 
     def _note(self, outputs: Iterable[Any], reached: Iterable[torch.Tensor]) -> None:
         keys = {id(leaf) for leaf in reached}
-        missed = tuple(n for key, n in self._used.items() if key not in keys)
+        # What has been frozen since it was used is not meant to be reached.
+        trained = {key for key in self._used if self._known[key][1].requires_grad}
+        missed = tuple(n for key, n in self._used.items() if key in trained - keys)
         numbers = [t.numel() for t in outputs if isinstance(t, torch.Tensor)]
         known = frozenset(number for key, (number, _) in self._known.items() if key in keys)
         loss = sum(_total(t) for t in outputs)
