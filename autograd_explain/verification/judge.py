@@ -157,10 +157,12 @@ def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
 
 
 def new_zeros(plan: Plan, verdict: Verdict, result: Result) -> tuple[str, ...]:
-    """What a rewrite that runs gives zeros, where there was no gradient."""
+    """What a rewrite that runs gives zeros, where there was no gradient: for one that was not
+    finite, zeros are."""
     if verdict.outcome is not Outcome.RUNS:
         return ()
-    return tuple(name for name in result.zero if name not in plan.was_zero)
+    before = {*plan.was_zero, *plan.was_nonfinite}
+    return tuple(name for name in result.zero if name not in before)
 
 
 def following_zeros(verdict: Verdict, names: Sequence[str]) -> Verdict:
@@ -272,7 +274,8 @@ def _runs(
     result: Result,
     plan: Plan | None = None,
 ) -> Verdict:
-    reached = [name for name in result.reached if name not in result.zero]
+    mended = frozenset[str]() if plan is None else frozenset(plan.was_nonfinite)
+    reached = [n for n in result.reached if n not in result.zero or n in mended]
     why = basis.why if reached or not result.reached else "zero_gradients"
     values = {"why": why, **({"error": basis.error} if basis.error else {})}
     reason = Reason("no_reference", values)
@@ -280,9 +283,9 @@ def _runs(
         key = "stepped" if result.by_steps else "reached"
         reason = Reason(key, {"names": _joined(reached)})
         wrong = {} if plan is None else {"finite": plan.was_nonfinite, "nonzero": plan.was_zero}
-        for mended, before in wrong.items():
+        for key, before in wrong.items():
             if names := tuple(name for name in reached if name in before):
-                reason = Reason(mended, {"names": _joined(names)})
+                reason = Reason(key, {"names": _joined(names)})
     return Verdict(
         index,
         Outcome.RUNS,

@@ -52,7 +52,7 @@ def of_copied_input(scene: Scene) -> Finding[Details] | None:
         tensors=(culprit(scene, given, *names, into),),
         events=tuple(e for e in events if e is not None),
         variant="input",
-        details=Details(repairable=False),
+        details=Details(repairable=False, copied_input=True),
     )
 
 

@@ -42,6 +42,7 @@ class Details:
     options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function
     kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
+    copied_input: bool = False  #: it put numbers of what a derivative is taken by into parameters
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

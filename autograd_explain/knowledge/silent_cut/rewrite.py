@@ -118,7 +118,7 @@ _of_input: Propose[Details] = by_table(
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    if finding.variant == "input":
+    if finding.details.copied_input:
         yield from _of_input(finding, program)
         return
     yield from not_kept(program, finding.details.options)
