@@ -20,16 +20,21 @@ RELEASES = {
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "intercept"
 #: What does not depend on IPython's release: scripts, which folders hold causes, what the recorder
-#: finds, what importing costs, the oldest torch, errors of another process, cells of no history.
+#: finds, what importing costs, the oldest torch, errors of another process, cells of no history,
+#: which of several reports are told.
 ANYWHERE = (
     "test_candidate.py",
     "test_crossed.py",
     "test_idle.py",
     "test_loading.py",
+    "test_looking.py",
     "test_oldest_torch.py",
+    "test_one_report.py",
     "test_outside_history.py",
     "test_own_causes.py",
+    "test_repeats.py",
     "test_silent.py",
+    "test_tried_later.py",
     "test_without_graph.py",
 )
 #: What differs most; for the releases between Colab's and the newest, which runs all.
