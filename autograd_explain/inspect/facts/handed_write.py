@@ -1,127 +1,106 @@
-"""The in-place write to a live tensor in what a failing frame ran before, told without any run.
+"""The in-place write to what a library made, and the call in which that was saved, told without
+any run: no run of the source may get to it.
 
-Where a library made the tensor, no run of the source may get to it.  A tensor that was saved before
-anything had written to it is overwritten by whatever writes to it at all.
+A tensor that was saved before anything had written to it is overwritten by whatever writes to it
+at all.  What was saved while a module ran was saved by the call of it: nodes are numbered in the
+order in which they are made, and those that use the module's parameters were made by that call.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
-from ...arguments import bound_arguments
-from ...forward_flow import is_simple
-from ...incident import LiveFrame
 from ...isolation.type_checks import is_a
-from ...model import Place
-from ...program import Source, blocks, own_nodes
-from ...program_index import Definition, functions_of
-from ..dataflow.safe_lookup import in_frame
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
 from ..scene import Scene
-from .statements import base_of, write_of
+from .certain_run import CertainRun, LibraryCall, RanWrite
+from .statements import SourceWrite, writes_in
 
-_MAY_NOT_RUN = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension)
+
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """The writes that certainly ran, oldest first, and the call of a library's module inside which
+    the tensor was saved."""
+
+    writes: tuple[TraceEvent, ...] = ()
+    saver: TraceEvent | None = None
 
 
-def handed_write(scene: Scene, saved: SavedTensor) -> TraceEvent | None:
-    """The one statement that certainly ran and writes to a name of the saved tensor: of a failing
-    frame, or of a function that one called with it; None where several do."""
+def handed(scene: Scene, saved: SavedTensor) -> Handed:
+    """What is certain of a tensor that was saved before anything had written to it."""
     if saved.saved_version != 0:
+        return Handed()
+    known = _Saved(scene, saved)
+    run = CertainRun(scene)
+    found = [w for w in run.writes if known.is_written_by(w)]
+    events = {w.place.line_id: _event(w) for w in reversed(found)}
+    returned = [w.value.call for w in found if w.value.call is not None]
+    calls = [c for c in run.calls if known.is_of(c)]
+    calls = calls or [c for c in returned if known.is_of(c, returned=True)]
+    told = tuple(reversed(events.values())) if len(events) <= saved.current_version else ()
+    return Handed(told, _saver(calls, saved))
+
+
+def _event(ran: RanWrite) -> TraceEvent:
+    target = ast.unparse(ran.target)
+    return TraceEvent(0, ran.place, ran.write.op, ran.chain, target=target)
+
+
+def _saver(calls: Iterable[LibraryCall], saved: SavedTensor) -> TraceEvent | None:
+    found = {call.place.line_id: call for call in calls}
+    if len(found) != 1:
         return None
-    found = [w for live in scene.incident.user_frames for w in _writes(scene, live, saved)]
-    return found[0] if len(found) == 1 else None
+    (call,) = found.values()
+    return TraceEvent(0, call.place, saved.node.name, call.chain)
 
 
-def _writes(scene: Scene, live: LiveFrame, saved: SavedTensor) -> Iterator[TraceEvent]:
-    source = scene.program.source_of(live.code)
-    scope = None if source is None else _scope(source, live)
-    if source is None or scope is None:
-        return
-    for statement in _ran_before(scope, live.line):
-        bound = _stored(n for n in own_nodes(scope) if _comes_after(n, statement))
+@dataclass(frozen=True, eq=False)
+class _Saved:
+    scene: Scene
+    saved: SavedTensor
 
-        def holds(value: ast.expr, bound: set[str] = bound) -> bool:
-            known = isinstance(value, ast.Name) and value.id not in bound
-            return known and _is_saved(in_frame(value, live.frame), saved)
+    def is_written_by(self, ran: RanWrite) -> bool:
+        """Whether a write reached it: a live name has it, or the graph shows the write to what a
+        library's call has returned."""
+        value, call = ran.value.live, ran.value.call
+        if is_a(value, torch.Tensor):
+            shared = shares_memory(value, self.saved.tensor)
+            return shared and value._version == self.saved.current_version
+        returned = call is not None and self.is_of(call, returned=True)
+        return returned and self._is_in_graph(ran.write)
 
-        name = None if isinstance(scope, ast.Module) else live.function
-        place = source.place(statement.lineno, name, statement)
-        write = write_of(statement)
-        if write is not None and holds(base_of(write.target)):
-            yield TraceEvent(0, place, write.op, target=write.target_text)
-        for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
-            if any(map(holds, (*call.args, *(k.value for k in call.keywords)))):
-                called = scene.index.definition(in_frame(call.func, live.frame))
-                yield from () if called is None else _in_function(called, call, holds, place)
+    def _is_in_graph(self, write: SourceWrite) -> bool:
+        """Whether a node of the written kind takes the saved result, and no other statement of the
+        program writes in that way."""
+        kind = write.op.strip("_").title().replace("_", "")
+        names, node = {f"{kind}Backward", "CopySlices"}, self.saved.node
+        above = [p for p in self.scene.graph.parents(node) if p.name.rstrip("0123456789") in names]
+        others = [w for _, w in writes_in(self.scene.index) if w.op == write.op]
+        alone = all(w.statement is write.statement for w in others)
+        rewritten = any(p.node.next_functions[0][0] is node.node for p in above)
+        return self.saved.name == "result" and alone and rewritten
 
+    def is_of(self, call: LibraryCall, *, returned: bool = False) -> bool:
+        """Whether the saving node was made between the first and the last use of a parameter of the
+        module, which was called once; of a result that it `returned` the end is known."""
+        uses = [u for p in call.module.parameters() if (u := self._uses.get(id(p)))]
+        once = [u[0] for u in uses if len(u) == 1]
+        if not self.scene.graph.complete or 2 * len(once) <= len(uses):
+            return False
+        made = self.saved.node.sequence
+        ended = (returned and self.saved.name == "result") or made < max(once)
+        return min(once) < made and ended
 
-def _scope(source: Source, live: LiveFrame) -> ast.Module | ast.FunctionDef | None:
-    """What the frame executes, where its statements run one after the other."""
-    if live.function == "<module>":
-        return source.tree
-    found = functions_of(source.tree, live.code)
-    return found[0] if len(found) == 1 and isinstance(found[0], ast.FunctionDef) else None
-
-
-def _is_saved(value: object, saved: SavedTensor) -> bool:
-    """Whether it is a name of the saved memory with the version counter of that."""
-    return (
-        is_a(value, torch.Tensor)
-        and isinstance(value, torch.Tensor)
-        and shares_memory(value, saved.tensor)
-        and value._version == saved.current_version
-    )
-
-
-def _ran_before(scope: ast.AST, line: int) -> Iterator[ast.stmt]:
-    """The statements before a line in the blocks around it: they have run, and all of each."""
-    for node in (scope, *own_nodes(scope)):
-        for block in blocks(node):
-            around = [i for i, s in enumerate(block) if s.lineno <= line <= _end(s)]
-            yield from (s for i in around[:1] for s in block[:i] if _runs_whole(s))
-
-
-def _runs_whole(statement: ast.stmt) -> bool:
-    parts = ast.walk(statement)
-    return is_simple(statement) and not any(isinstance(n, _MAY_NOT_RUN) for n in parts)
-
-
-def _in_function(
-    called: Definition, call: ast.Call, holds: Callable[[ast.expr], bool], at: Place
-) -> Iterator[TraceEvent]:
-    """The statements of a function that run in each call and write to what this call gives."""
-    function = called.node
-    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
-        return
-    known = {name for name, value in bound_arguments(function, call).items() if holds(value)}
-    for statement in () if _is_generator(function) else function.body:
-        write = write_of(statement) if _runs_whole(statement) else None
-        base = None if write is None else base_of(write.target)
-        if write is not None and isinstance(base, ast.Name) and base.id in known:
-            place = called.at(statement)
-            yield TraceEvent(0, place, write.op, (at,), target=write.target_text)
-        if any(isinstance(n, (ast.Return, ast.Raise)) for n in ast.walk(statement)):
-            return
-        known -= _stored(ast.walk(statement))
-
-
-def _is_generator(function: ast.FunctionDef) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(function))
-
-
-def _stored(nodes: Iterable[ast.AST]) -> set[str]:
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _comes_after(node: ast.AST, statement: ast.stmt) -> bool:
-    at = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-    return at > (_end(statement), statement.end_col_offset or 0)
-
-
-def _end(statement: ast.stmt) -> int:
-    return statement.end_lineno or statement.lineno
+    @cached_property
+    def _uses(self) -> Mapping[int, list[int]]:
+        """When each leaf was used, by its identity."""
+        graph = self.scene.graph
+        leaves = ((n, n.variable) for n in graph.nodes)
+        return {id(v): [p.sequence for p in graph.parents(n)] for n, v in leaves if v is not None}

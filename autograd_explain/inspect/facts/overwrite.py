@@ -20,7 +20,7 @@ from ..live.names import shares_memory
 from ..live.shapes import shape_of
 from ..scene import Scene
 from .callback_write import write_in_callback
-from .handed_write import handed_write
+from .handed_write import Handed, handed
 
 _MANY = 64
 _VIEWS_OF_VIEWS = 6
@@ -33,7 +33,8 @@ class Overwrite:
     `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
     `optimizers` are the user's optimizers that update this tensor, by name; `savers` is how many
     statements saved a part of it that was overwritten since.  `stepped` is false where the steps of
-    the program are known and none came after `maker`.
+    the program are known and none came after `maker`.  `in_library` says that `maker` is a call of
+    a library's, inside which it was saved.
     """
 
     saved: SavedTensor
@@ -42,6 +43,7 @@ class Overwrite:
     optimizers: tuple[str, ...]
     savers: int = 1
     stepped: bool = True
+    in_library: bool = False
 
     @property
     def guilty(self) -> TraceEvent | None:
@@ -77,22 +79,26 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
     if saved is None:
         return None
     holders = scene.names.holders(saved.tensor)
-    maker = scene.history.maker(saved.node)
+    maker, writes = scene.history.maker(saved.node), scene.history.writes(saved)
+    told = Handed() if maker is not None and writes else _not_run(scene, saved)
     return Overwrite(
         saved,
-        maker,
-        scene.history.writes(saved) or _not_run(scene, saved),
+        maker or told.saver,
+        writes or told.writes,
         tuple(name for name, _ in holders),
         _savers(scene, saved),
         _may_have_stepped(scene, maker),
+        in_library=maker is None and told.saver is not None,
     )
 
 
-def _not_run(scene: Scene, saved: SavedTensor) -> tuple[TraceEvent, ...]:
+def _not_run(scene: Scene, saved: SavedTensor) -> Handed:
     """What no run of the source gets to, where that is all that may have been seen."""
-    unseen = scene.history.certainty is Certainty.INFERRED and not _is_trained(saved.tensor)
-    write = handed_write(scene, saved) or write_in_callback(scene) if unseen else None
-    return () if write is None else (write,)
+    if scene.history.certainty is not Certainty.INFERRED or _is_trained(saved.tensor):
+        return Handed()
+    told = handed(scene, saved)
+    write = None if told.writes else write_in_callback(scene)
+    return told if write is None else Handed((write,), told.saver)
 
 
 def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:

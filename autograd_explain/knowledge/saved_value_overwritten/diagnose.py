@@ -111,7 +111,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     return Details(
         target=_target(scene, guilty, names),
         operand=operand,
-        is_result=found.saved.name == "result",
+        is_result=found.saved.name == "result" and not found.in_library,
         parameter=is_parameter(found),
         savers=found.savers,
         aliased=_variant(found) == "alias",
@@ -172,4 +172,5 @@ def _variant(found: Overwrite) -> str:
         return "alias"
     if found.guilty.op.startswith("embedding"):
         return "max_norm"
-    return "own_output" if found.saved.name == "result" else ""
+    own = found.saved.name == "result" and not found.in_library
+    return "own_output" if own else ""
