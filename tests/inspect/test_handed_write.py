@@ -96,6 +96,7 @@ for step in range(2):
 """
 ADD = "for i in [0, 1]: pooled.index_add_(0, torch.tensor([i]), torch.ones(1, 3))"
 BOTH = "loss = pooled.sum() + drop(maps)"
+PART = "pooled, x = pooled * 1.0, scale(pooled); maps[1].mul_(2.0)"
 OTHER = "old = pooled; pooled = pooled + 1; pooled.mul_(2.0); scale(old)"
 
 
@@ -133,6 +134,7 @@ def test_the_write_to_a_part_of_what_a_module_returned(
         ("pass", "each = each.clone(); each.mul_(2.0)", f"scale(maps[0]); {BOTH}"),
         ("pass", "each[[0, 1]].mul_(2.0)", f"scale(maps[0]); {BOTH}"),
         (OTHER, "pass", "loss = pooled.sum()"),
+        (PART, "pass", "loss = pooled.sum() + drop(maps)"),
     ],
 )
 def test_a_write_to_another_part_is_not_blamed(forward: str, drop: str, used: str) -> None:

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 
@@ -77,15 +78,16 @@ class _Saved:
         return returned and self._is_in_graph(ran.write)
 
     def _is_in_graph(self, write: SourceWrite) -> bool:
-        """Whether a node of the written kind takes the saved result, and no other statement of the
-        program writes in that way."""
+        """Whether all newer nodes of the written kind take the saved result, one after the other,
+        and no other statement of the program writes in that way."""
         kind = write.op.strip("_").title().replace("_", "")
-        names, node = {f"{kind}Backward", "CopySlices"}, self.saved.node
-        above = [p for p in self.scene.graph.parents(node) if p.name.rstrip("0123456789") in names]
+        names, made = {f"{kind}Backward", "CopySlices"}, self.saved.node
+        newer = [n for n in self.scene.graph.inner if n.sequence > made.sequence]
+        chain = [made, *(n for n in reversed(newer) if n.name.rstrip("0123456789") in names)]
+        linked = all(n.node.next_functions[0][0] is below.node for below, n in pairwise(chain))
         others = [w for _, w in writes_in(self.scene.index) if w.op == write.op]
         alone = all(w.statement is write.statement for w in others)
-        rewritten = any(p.node.next_functions[0][0] is node.node for p in above)
-        return self.saved.name == "result" and alone and rewritten
+        return self.saved.name == "result" and alone and linked and len(chain) > 1
 
     def is_of(self, call: LibraryCall, *, returned: bool = False) -> bool:
         """Whether the saving node was made between the first and the last use of a parameter of the
