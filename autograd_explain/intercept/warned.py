@@ -22,7 +22,10 @@ Handler = Callable[[str, FrameType], None]
 #: torch's own code, and the recorder's between it and the user.
 _PASSED_THROUGH = ("torch", "autograd_explain")
 #: What is lost is the user's, whoever calls torch in between.
-_WHOEVER_CALLS = ("None of the inputs have requires_grad",)
+_WHOEVER_CALLS = (
+    "None of the inputs have requires_grad",
+    "Converting a tensor with requires_grad=True to a scalar",
+)
 
 #: Whatever called these is not the user's program.
 _OUTERMOST = ("IPython.core.interactiveshell", "autograd_explain.script.target")

@@ -71,6 +71,19 @@ class Gain(torch.nn.Module):
     def forward(self, x):
         return x * self.gain
 
+class Bounds(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.limits = {"shift": eval("w.tanh() * 2", {"w": width})}
+
+class Shifted(torch.nn.Module):
+    def __init__(self, width, size=None):
+        super().__init__()
+        self.drawn = Bounds(width)
+        self.lin = torch.nn.Identity() if size is None else torch.nn.Linear(size, size)
+    def forward(self, x):
+        return self.lin(x) + torch.rand(1) * self.drawn.limits["shift"]
+
 class Meter:
     def __init__(self):
         self.value = None
@@ -840,3 +853,40 @@ def test_what_a_packages_object_holds_from_before_the_loop_is_computed_in_it() -
     repaired = edited(cells, found.rewrites[0])
     assert [line.strip() for line in added(cells, repaired)] == ["encoded = net.encode(x)"]
     run(repaired)
+
+
+GIVEN = """
+class Jitter(nn.Module):
+    def __init__(self, start=0.5):
+        super().__init__()
+        self.width = nn.Parameter(torch.tensor(start))
+        self.shift = {}
+    def forward(self, x):
+        return self.shift(x)
+net = Jitter()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+def step(x):
+    return net(x).square().mean()
+for _ in range(3):
+    loss = step(torch.rand(4, 3))
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_a_package_computes_of_what_a_constructor_gives_it(watched: bool) -> None:
+    cells = cells_of(BEGIN + GIVEN.format("Shifted(self.width)") + STEPS)
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == "self.shift = Shifted(self.width)"
+    assert found.finding.variant == "computed_once"
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == ["@property", "def shift(self):", "return Shifted(self.width)"]
+    run(repaired)
+
+
+def test_a_package_object_with_parameters_of_its_own_is_not_made_again() -> None:
+    cells = cells_of(BEGIN + GIVEN.format("Shifted(self.width, 3)") + STEPS)
+    found = explained(cells)
+    assert not any("@property" in added(cells, edited(cells, r)) for r in found.rewrites)

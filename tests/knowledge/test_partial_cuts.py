@@ -814,3 +814,32 @@ DIFFERENCES = {
 def test_other_differences_raise_no_alarm(name: str) -> None:
     found = told(f"{DIFFERENCES[name]}\nhistory.append(loss.item())", ROLLOUT)
     assert found.diagnosis is None, found.output
+
+
+EXPLAINS = """import torch
+class Explainer:
+    def __init__(self, model):
+        self.model = model
+    def attribute(self, x):
+        return (x * torch.autograd.grad(self.model(x).sum(), x)[0]).abs()
+"""
+
+
+def test_a_derivative_that_a_library_takes_without_its_graph(tmp_path: Path) -> None:
+    body = (
+        "given = x.clone().requires_grad_()\nshare = explainer.attribute(given)\n"
+        "loss = F.mse_loss(head(enc(x).tanh()), y) + share[:, 0].mean()"
+    )
+    before = (
+        "from attributes import Explainer\nexplainer = Explainer(nn.Sequential(enc, nn.Tanh(), "
+        "head))\n# %%\n"
+    )
+    with installed(tmp_path, "attributes", EXPLAINS):
+        found = told(body, before)
+        assert found.diagnosis is not None, found.output
+        finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+        assert (finding.cause, finding.variant) == ("silent_cut", "derivative"), found.output
+        assert first.fix == "recorded_in_library" and first.outcome is Outcome.RUNS
+        cells = cells_of(HEAD + before + LOOP + textwrap.indent(body, "    ") + END)
+        lines = added(cells, edited(cells, first))
+    assert lines[-2].startswith("with unittest.mock.patch.object(torch.autograd,")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.handed_to_library import entered
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 from autograd_explain.program import Program, is_installed
@@ -17,7 +18,6 @@ from autograd_explain.rewrite.engine.cst_tools import dotted, targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, position, tree_at
 
-from .library_call import entered
 from .numpy_call import NumpyCall
 
 

@@ -20,13 +20,14 @@ from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
 from autograd_explain.inspect.dataflow.syntax import head_name, statements_of
 from autograd_explain.inspect.facts.expressions import method_call
+from autograd_explain.inspect.facts.handed_to_library import handed
 from autograd_explain.inspect.facts.value_names import outer_names
 from autograd_explain.inspect.live.class_source import function_node
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
 from .containers import held, items_of, numbers_only
-from .library_call import handed, made_arrays
+from .library_call import made_arrays
 from .numpy_reads import ARRAY, DETACHED, Read, handed_back, reads_of, returned
 
 _DIRECT = ("numpy", "__array__")

@@ -1,7 +1,7 @@
 """Python asked a tensor that requires grad for a number."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,9 @@ from autograd_explain.inspect.facts.torch_call import (
 from autograd_explain.inspect.facts.value_names import read_with_gradient
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
-from autograd_explain.model import Confidence, Finding, Place
+from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
+
+from .in_library import is_behind_library, taken_in_library
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.ListComp)
 
@@ -28,6 +30,8 @@ EXAMPLE = {
     "place": "In[2]:6",
     "tensor": "loss",
     "call": "float(loss)",
+    "inside": "",
+    "inside_place": "?",
 }
 
 
@@ -44,6 +48,8 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
+    if is_behind_library(scene):
+        return None if call is None else _of_library(scene, call)
     given = call and call.argument(0)
     if call is None or given is None:
         return None
@@ -73,6 +79,31 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             goes_on=not many and is_only_way(scene, call, given) is True,
         )
     )
+
+
+def _of_library(scene: Scene, call: ExprAt) -> Finding[Details] | None:
+    taken = taken_in_library(scene, call)
+    if taken is None:
+        return None
+    given, line = taken.given, taken.line
+    fact = tensor_fact(scene, taken.tensor, given.text, *read_with_gradient(scene, given))
+    cause = replace(scene.event_at(What.CAUSE, call), inside=line, certainty=Certainty.OBSERVED)
+    return finding_from_message(
+        scene,
+        "scalar_conversion",
+        EXAMPLE,
+        facts={
+            "tensor": given.text,
+            "call": call.text,
+            "inside": line.source,
+            "inside_place": label(line),
+        },
+        at=None,
+        more=[cause],
+        variant="library",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    ).with_details(Details(None, is_float=False, is_list=False))
 
 
 def _is_list(scene: Scene, given: ExprAt, value: Any) -> bool:

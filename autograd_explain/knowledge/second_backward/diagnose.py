@@ -23,6 +23,7 @@ from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
 from .freed_part import FreedPart, earlier_backwards, freed_part
+from .given_once import given_once
 from .handed_object import handed_object
 from .kept_by_library import KeptByLibrary, is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
@@ -58,7 +59,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if freed is None:
         found = saved_read(scene, calls, EXAMPLE)
         return None if found is None else found.with_details(Details(Why.SAVED_READ))
-    known = gather(scene, freed)
+    once = given_once(scene, freed)
+    known = gather(scene, once)
     why, before, elsewhere = reason(known), before_loop(known), loss_of_another_cell(known)
     part, memory, stepped = known.part, known.memory, known.stepped
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
@@ -66,7 +68,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         keeps = stored_as_attribute(scene, part)
     storing = None if keeps is None or keeps.read_again else keeps.place
     beside = () if storing is None or keeps is None else keeps.others
-    library = None if memory is not None else kept_by_library(scene, part)
+    anew = memory is None and once is freed
+    library = kept_by_library(scene, part) if anew else None
     if library is not None and why is Why.COMPUTED_ONCE and _is_of_user(part, library.place):
         library = None
     culprit = culprit_of(scene, part, memory)

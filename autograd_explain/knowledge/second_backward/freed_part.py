@@ -170,7 +170,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         shared=shared if len(makers) == len(used) else (),
         read_at=None if carrier is None else read_in_loop(scene, carrier.name),
         kept=kept,
-        read_by=() if constructed is None else reads_of(scene, carrier),
+        read_by=() if constructed is None or carrier is None else reads_of(scene, carrier.name),
     )
     return _computed_before(scene, part)
 
@@ -357,7 +357,8 @@ def _constructed(
 ) -> TraceEvent | None:
     """What made the value in a constructor, where a library's loop goes back to it; the text alone
     tells it where the history does not."""
-    made = None if failing_loops(scene) else made_by_constructor(scene, carrier)
+    name = "" if carrier is None or failing_loops(scene) else carrier.name
+    made = made_by_constructor(scene, name)
     if made is None or maker is None:
         return made
     return maker if made.place.line_id in [p.line_id for p in maker.path] else None

@@ -15,7 +15,6 @@ from autograd_explain.inspect.dataflow.syntax import container_of
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
-from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import bases, is_a
 from autograd_explain.model import Place
@@ -96,13 +95,13 @@ def made_by_text(scene: Scene, name: str) -> tuple[TraceEvent, ...]:
     return ()
 
 
-def made_by_constructor(scene: Scene, carrier: NamedTensor | None) -> TraceEvent | None:
-    """The one statement of the user's that assigns the attribute of an object which holds a value,
-    where that stands in its constructor."""
-    owner = None if carrier is None else scene.names.holder(carrier.name)
-    if carrier is None or owner is None:
+def made_by_constructor(scene: Scene, name: str) -> TraceEvent | None:
+    """The one statement of the user's that assigns the attribute under which an object holds a
+    value, where that stands in its constructor."""
+    owner = scene.names.holder(name)
+    if owner is None:
         return None
-    attribute = carrier.name.rpartition(".")[2]
+    attribute = name.rpartition(".")[2]
     classes = [cls.__name__ for cls in bases(type(owner))]
     found = [pair for cls in classes for pair in scene.index.attribute(cls, attribute)]
     if len(found) != 1:
@@ -129,10 +128,9 @@ def stored_by_methods(scene: Scene, holder: object, name: str) -> bool:
     return False
 
 
-def reads_of(scene: Scene, carrier: NamedTensor | None) -> tuple[Place, ...]:
+def reads_of(scene: Scene, name: str) -> tuple[Place, ...]:
     """Where the program reads an attribute of the name under which an object holds a value."""
-    attribute = "" if carrier is None else carrier.name.rpartition(".")[2]
-    reads = scene.index.reads(attribute)
+    reads = scene.index.reads(name.rpartition(".")[2])
     return tuple(source.place(node.lineno, None, node) for source, node in reads)
 
 

@@ -68,6 +68,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
         details=Details(
             repairable=not value.drawn and off is None,
             derivative=derivative,
+            inside=derivative and first.inside is not None,
             off=off,
             drawn=first.place if value.drawn else None,
             undecorated=decorated(scene, first) if off is None else (),

@@ -24,6 +24,7 @@ from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details
 from .functional_update import functional_update, functional_vector
+from .recorded_derivative import recorded_in_library
 
 
 def _told(site: Site[Details]) -> list[Place]:
@@ -98,7 +99,12 @@ _of_table: Propose[Details] = by_table(
     Fix(
         "create_graph",
         lambda s: with_create_graph(s.program, _told(s)),
-        when=lambda d: d.derivative,
+        when=lambda d: d.derivative and not d.inside,
+    ),
+    Fix(
+        "recorded_in_library",
+        at_place(recorded_in_library),
+        when=lambda d: d.inside,
     ),
     Fix("record", _recorded_anew),
     Fix("record", _recorded),

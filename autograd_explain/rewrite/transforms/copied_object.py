@@ -38,19 +38,21 @@ def _function(program: Program, place: Place | None, name: str) -> tuple[str, li
     """How a function of `copy` is called there, with the import where it is missing; "" where the
     program uses that name for something of its own."""
     source, known = program.source_at(place), imports_at(program, place).local(f"copy.{name}")
-    patches = [] if known or source is None else _imported(program, source)
+    patches = [] if known or source is None else imported(program, source, "copy")
     return known or (f"copy.{name}" if patches else ""), patches
 
 
-def _imported(program: Program, source: Source) -> list[Patch]:
-    """`import copy` before the source's first import, else before its first statement."""
+def imported(program: Program, source: Source, *modules: str) -> list[Patch]:
+    """`import copy` before the source's first import, else before its first statement; [] where the
+    program uses the name for something of its own."""
     statements = source.tree.body
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     first = next(iter(plain or statements), None)
-    if first is None or first.col_offset or _is_known(program, "copy"):
+    names = (module.partition(".")[0] for module in modules)
+    if first is None or first.col_offset or any(_is_known(program, name) for name in names):
         return []
-    return [lines_before(source, first, "import copy")]
+    return [lines_before(source, first, *(f"import {module}" for module in modules))]
 
 
 def _is_known(program: Program, name: str) -> bool:
