@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from knowledge.played import added, edited, explained
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 from notebook import installed
 
@@ -119,3 +119,55 @@ def test_what_is_kept_since_the_constructor_is_told(tmp_path: Path) -> None:
         found = explained((WEIGHTED, "validate(model)", "model(torch.rand(4, 3)).sum().backward()"))
     place = found.finding.place(What.CAUSE)
     assert place is not None and place.source == "self.weight = 0.5 + torch.rand(2)"
+
+
+METER = """
+import torch
+class Mean(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.reset()
+    def reset(self):
+        for name in ("total", "count"):
+            setattr(self, name, torch.zeros(()))
+    @torch.no_grad()
+    def update(self, values):
+        self.total += values.sum()
+        self.count += len(values)
+"""
+METERED = """
+import torch
+from torch import nn
+from meterlib import Mean
+net = nn.Linear(3, 1)
+net.error = Mean()
+@torch.inference_mode()
+def predict(x):
+    return net(x)
+def finish(meter):
+    value = (meter.total / meter.count).item()
+    meter.reset()
+    return value
+@torch.inference_mode()
+def evaluate():
+    net.error.update(predict(torch.rand(2, 3)))
+    return finish(net.error)
+"""
+
+
+def test_what_an_object_of_a_library_keeps(tmp_path: Path) -> None:
+    rounds = """for _ in range(2):
+    out = net(torch.rand(4, 3))
+    net.error.update(out.detach())
+    finish(net.error), evaluate()"""
+    cells = (METERED, rounds)
+    with installed(tmp_path, "meterlib", METER):
+        found = explained(cells)
+        place = found.finding.place(What.CAUSE)
+        assert (found.finding.cause, found.finding.variant) == ("inference_tensor", "written")
+        assert found.finding.tensors[0].names[0] == "net.error.total"
+        assert place is not None and (place.cell, place.line) == (1, 14)
+        assert [r.fix for r in found.rewrites] == ["no_grad"]
+        repaired = edited(cells, found.rewrites[0])
+        run(repaired)
+        assert play(repaired).diagnosis is None

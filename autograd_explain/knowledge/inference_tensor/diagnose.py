@@ -4,10 +4,14 @@ import ast
 from dataclasses import dataclass
 from itertools import chain
 
+import torch
+
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import own
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import tensor_fact
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, What, label
 
 from .inference import (
@@ -93,7 +97,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     ).with_details(
         Details(
             mode=mode is not None,
-            use=scene.place_at(shown),
+            use=scene.place_at(shown) if _can_be_copied(scene, shown, variant) else None,
             others=_others(scene, shown),
             tensor=shown.text,
             together=unpacked_together(scene, shown),
@@ -101,6 +105,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             flagged=variant == "flag",
         )
     )
+
+
+def _can_be_copied(scene: Scene, shown: ExprAt, variant: str) -> bool:
+    """Whether a copy at the failing line is all that it needs: not of what a function behind the
+    line reads, nor of one of several that the same object keeps."""
+    kept = own(scene.names.holder(shown.text)).values()
+    several = sum(is_a(v, torch.Tensor) and v.is_inference() for v in kept) > 1
+    return not shown.spelled or (variant == "written" and not several)
 
 
 def _others(scene: Scene, shown: ExprAt) -> tuple[Place, ...]:

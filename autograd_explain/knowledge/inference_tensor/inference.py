@@ -10,13 +10,15 @@ from typing import Any
 
 import torch
 
+from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.container_puts import put_of
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.torch_call import maker
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import table_of
-from autograd_explain.program import expression_of
+from autograd_explain.program import expression_of, last_name, library_source
 
 
 def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
@@ -37,16 +39,23 @@ def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
 
 
 def handed_over(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
-    """The inference tensors that the functions behind the user's failing line hold, torch's or a
-    library's, as live names of the program's."""
+    """The inference tensors that the functions behind the user's failing line read where they
+    stopped, or hold, torch's or a library's, as live names of the program's."""
     own = {id(live) for live in scene.incident.user_frames}
     for live in takewhile(lambda f: id(f) not in own, reversed(scene.incident.frames)):
-        for value in live.frame.f_locals.values():
+        for value in (*_read_where_stopped(live), *live.frame.f_locals.values()):
             for tensor in value if type(value) in (tuple, list) else (value,):
                 if isinstance(tensor, torch.Tensor) and tensor.is_inference():
                     node = expression_of(next(iter(scene.names.of(tensor)), ""))
                     if node is not None and scene.surfaced is not None:
                         yield scene.slicer.imagined(scene.surfaced, node), tensor
+
+
+def _read_where_stopped(live: LiveFrame) -> Iterator[Any]:
+    """What the attributes and items are that a library's line names: `self.total += n`."""
+    for node in library_source(live.filename).nodes_from.get(live.line, ()):
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            yield in_frame(node, live.frame)
 
 
 def kept_by_owners(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
@@ -106,7 +115,8 @@ def _is_inference(scene: Scene, shown: ExprAt, name: str) -> bool:
 class Origin:
     """Where an inference tensor comes from: `made` is the one expression that computed it, `mode`
     the `torch.inference_mode()` (of a `with` or a decorator) to blame.  `around` says that this is
-    the one around `made`: else something that the value was computed from was made there."""
+    the one around `made`, or that nothing of the program's is known to have made it: else something
+    that the value was computed from was made there."""
 
     made: ExprAt | None
     mode: ExprAt | None = None
@@ -122,13 +132,16 @@ def origin_of(scene: Scene, shown: ExprAt, tensor: torch.Tensor) -> Origin:
     known = next((o for o in found if o.mode is not None), None)
     if known is not None:
         return known
-    return Origin(next(iter(puts), None) or _made(scene, shown), _only_switch(scene))
+    made, mode = next(iter(puts), None) or _made(scene, shown), _only_switch(scene, shown)
+    return Origin(made, mode, around=made is None)
 
 
 def _made(scene: Scene, shown: ExprAt) -> ExprAt | None:
     """The one expression that computed it; of a part of what an attribute keeps, that which the
     attribute was given last."""
     made = maker(scene, shown)
+    if made is not None and made.node is shown.node and shown.key is not None:
+        made = None  # no statement of the program gave it its value
     part = made or shown
     node = part.node
     while isinstance(node, ast.Subscript):
@@ -148,12 +161,20 @@ def _made_outside(owner: Any) -> bool:
     return any(not p.is_inference() for p in trained)
 
 
-def _only_switch(scene: Scene) -> ExprAt | None:
-    """The one inference mode of the program: the calls between it and what was made may go through
-    a library."""
+def _only_switch(scene: Scene, shown: ExprAt) -> ExprAt | None:
+    """The one inference mode of the program, of several the one whose code names the object that
+    keeps the tensor: the calls between it and what was made may go through a library."""
     nodes = scene.index.nodes(ast.stmt)
-    found = [(source, mode) for source, n in nodes if (mode := _switch(n)) is not None]
-    return scene.slicer.at(*found[0]) if len(found) == 1 else None
+    found = [(source, n, mode) for source, n in nodes if (mode := _switch(n)) is not None]
+    if len(found) > 1 and isinstance(shown.node, ast.Attribute):
+        owner = last_name(shown.node.value)
+        found = [f for f in found if owner != "self" and _names(f[1], owner)]
+    return scene.slicer.at(found[0][0], found[0][2]) if len(found) == 1 else None
+
+
+def _names(statement: ast.stmt, word: str) -> bool:
+    nodes = (n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(last_name(n) == word for n in nodes)
 
 
 def _origin(scene: Scene, spot: ExprAt) -> Origin:

@@ -22,8 +22,10 @@ def _no_grad(site: Site[Details]) -> Edits | None:
 
 def _clone(site: Site[Details]) -> Edits | None:
     use = site.details.use
+    if use is None:
+        return None
     if site.details.written:
-        return None if use is None else clone_before_write(site.program, use, site.details.tensor)
+        return clone_before_write(site.program, use, site.details.tensor)
     names = site.details.together
     if len(names) < 2:
         at = (use, *site.details.others)
