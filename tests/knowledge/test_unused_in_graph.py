@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from knowledge.played import explained, play
+from knowledge.played import edited, explained, play
+from knowledge.test_cases import run
 from notebook import installed
 
 from autograd_explain.model import What
@@ -138,3 +139,56 @@ for _ in range(3):
     assert found is not None and found.finding.cause == "silent_cut"
     texts = [r.edits[0].new_source for r in found.rewrites if r.fix == "with_graph"]
     assert any("    smooth.raw_width = new_raw_width\n" in text for text in texts)
+
+
+OFFLOADING = """
+from torch import nn
+def offload(model):
+    for part in model.modules():
+        if part._parameters:
+            offload_part(part, dict(part._parameters))
+    return model
+def offload_part(part, kept):
+    def load(module, given):
+        for name, value in kept.items():
+            module._parameters[name] = nn.Parameter(value.detach())
+    def drop(module, given, result):
+        for name, value in kept.items():
+            module._parameters[name] = nn.Parameter(value.to("meta"))
+    part.register_forward_pre_hook(load)
+    part.register_forward_hook(drop)
+    drop(part, None, None)
+def watch(model):
+    for part in model.modules():
+        part.register_forward_hook(lambda module, given, result: None)
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    ("handed", "line"),
+    [
+        ("net = offload(net)", None),
+        ("engine = offload(model=net)", "engine = net"),
+        ("watch(net)", ""),
+    ],
+)
+def test_a_package_that_exchanges_parameters(tmp_path: Path, handed: str, line: str | None) -> None:
+    begin = "import torch\nfrom torch import nn\nfrom offloading import offload, watch\n"
+    made = "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))\n"
+    asked = "loss = net(torch.rand(2, 3)).sum()\ngrads = torch.autograd.grad(loss, WEIGHTS)"
+    if line == "":
+        made, weights = made + "net[0].more = nn.Linear(3, 4)\n", "[net[0].more.weight]"
+    else:
+        weights = "list(net.parameters())"
+    cells = (begin, made + handed, asked.replace("WEIGHTS", weights))
+    with installed(tmp_path, "offloading", OFFLOADING):
+        found = explained(cells)
+        assert found.finding.cause == "unused_in_graph"
+        assert (found.finding.variant == "package") is (line != "")
+        if line != "":
+            place = found.finding.place(What.CAUSE)
+            assert place is not None and place.source == handed
+            repaired = edited(cells, found.rewrites[0])
+            assert (line or "net = nn") in repaired[1] and handed not in repaired[1]
+            run(repaired)

@@ -44,6 +44,7 @@ from autograd_explain.model import (
 )
 
 from .cut_between import CutBetween, chooses, copied_modules, cut_event, cuts_between
+from .exchanged import Exchange, exchanged_by
 from .kept_numbers import kept_numbers
 from .side_part import PartAsked, side_parts
 
@@ -80,6 +81,7 @@ class Details:
     parts: tuple[PartAsked, ...] = ()
     dead: tuple[Unread, ...] = ()
     kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
+    given: tuple[Place, str] | None = None  #: the call that was handed the module, and that name
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -99,6 +101,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if tensor is not None and kept:
         name = shown.text if shown is not None else ""
         return _of_numbers(scene, scene.fact(Role.CULPRIT, tensor, name), roots, kept)
+    exchange = None if tensor is None or cuts else exchanged_by(scene, tensor)
+    if tensor is not None and exchange is not None:
+        name = shown.text if shown is not None else ""
+        return _of_package(scene, scene.fact(Role.CULPRIT, tensor, name), roots, exchange)
     if not cuts and late_flag(scene, backward_roots(scene), asked) is not None:
         return None  # it is, and was asked for too late: another cause tells
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
@@ -190,6 +196,39 @@ def _of_numbers(
         more=[Event(What.CAUSE, k.kept.place) for k in kept[1:]],
     ).with_details(
         Details((), (), "", None, several=False, reached=False, kept=tuple(k.kept for k in kept))
+    )
+
+
+def _of_package(
+    scene: Scene, asked: TensorFact, roots: list[ExprAt], exchange: Exchange
+) -> Finding[Details]:
+    """A package gives the module other parameters while its forward pass runs."""
+    place = scene.slicer.place(exchange.call)
+    return finding_from_message(
+        scene,
+        "unused_in_graph",
+        EXAMPLE,
+        facts={
+            "tensor": best_name(asked),
+            "root": roots[0].text if roots else asked_by_library(scene),
+            "cut": exchange.call.text,
+            "cut_place": label(place),
+            "inputs": str(len(differentiated(scene))),
+        },
+        at=exchange.call,
+        variant="package",
+        confidence=Confidence.LIKELY,
+        tensors=(asked,),
+    ).with_details(
+        Details(
+            (),
+            (),
+            "",
+            None,
+            several=False,
+            reached=False,
+            given=(place, exchange.module.text),
+        )
     )
 
 

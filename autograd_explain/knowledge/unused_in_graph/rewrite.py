@@ -11,6 +11,7 @@ from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -80,7 +81,20 @@ def _taken(program: Program, part: PartAsked) -> list[Patch]:
     return [lines_behind(source, statement, f"{part.target} = {part.target}{part.index}")]
 
 
+def _not_handed_over(site: Site[Details]) -> Edits | None:
+    """`model = offload(model)` is left out; elsewhere the module takes the place of the call."""
+    if site.details.given is None:
+        return None
+    place, module = site.details.given
+    statement = site.program.statement_at(place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.Expr) or [ast.unparse(t) for t in targets] == [module]:
+        return remove_statement(site.program, place)
+    return expression_replaced(site.program, place, module)
+
+
 propose: Propose[Details] = by_table(
+    Fix("not_handed_over", _not_handed_over, changes=True),
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), intended_difference=True),
