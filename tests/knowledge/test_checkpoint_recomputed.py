@@ -141,3 +141,70 @@ def test_a_counter_is_left_where_another_call_would_miss_it() -> None:
     cells = cells_of(HEAD.format(seed=1) + text.replace("net = Net()", "net = Net()\nnet.body(0)"))
     program = [cell.replace("\nnet.body(0)", "\nif 0: net.body(0)") for cell in cells]
     assert explained(program).rewrites == ()
+
+
+SWITCHED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.plain = nn.Linear(4, 4), nn.Linear(4, 4), False
+    def forward(self, x):
+        return self.a(x) if self.plain or count else self.a(x) + self.b(x).sin()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block, self.last = Block(), None
+    def forward(self, x):
+        return checkpoint(self.block, x, use_reentrant=False)
+    def disable_extra(self):
+        self.block.plain = True
+    def enable_extra(self):
+        self.block.plain = False
+    def note(self, value):
+        self.last = value
+net, count = Net(), []
+def reference(x):
+    net.disable_extra()
+    with torch.no_grad():
+        return net(x)
+# %%
+x = torch.randn(2, 4)
+y = net(x)
+net.note(y)
+loss = (y - reference(x)).square().sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("way", ["call", "attribute", "same block", "mode"])
+def test_a_module_switched_before_the_second_run(way: str) -> None:
+    text, line = SWITCHED, "        net.enable_extra()"
+    if way == "attribute":
+        text, line = text.replace("net.disable_extra()", "net.block.plain = True"), ""
+    elif way == "same block":
+        text = text.replace("    net.disable_extra()\n", "")
+        text, line = text.replace("net.note(y)", "net.disable_extra()"), "net.enable_extra()"
+    elif way == "mode":
+        text = text.replace("net.disable_extra()", "net.eval()")
+        text, line = text.replace("self.plain or", "not self.training or"), "        net.train()"
+    cells = cells_of(HEAD.format(seed=1) + text)
+    found = explained(cells)
+    assert (found.finding.cause, found.finding.variant) == (
+        "checkpoint_recomputed_differently",
+        "mode",
+    )
+    assert found.finding.tensors[0].names[0] in ("net", "net.block")
+    assert [r.fix for r in found.rewrites] == (["undo"] if line else [])
+    for repaired in (edited(cells, r) for r in found.rewrites):
+        assert any(line == new for cell in repaired for new in cell.splitlines())
+        run(repaired)
+
+
+@pytest.mark.parametrize("back", ["net.enable_extra()", "net.block.plain = False"])
+def test_a_module_that_is_switched_back_is_not_blamed(back: str) -> None:
+    text = SWITCHED.replace("loss.backward()", f"{back}\ncount += [1]\nloss.backward()")
+    if "=" in back:
+        text = text.replace("net.disable_extra()", "net.block.plain = True")
+    found = explained(cells_of(HEAD.format(seed=1) + text))
+    assert found.finding.cause == "checkpoint_recomputed_differently"
+    assert not found.finding.variant

@@ -7,6 +7,7 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
 from typing import Any, TypeGuard, cast
 
 import torch
@@ -17,6 +18,7 @@ from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
+from ..dataflow.calls import closed_over
 from ..dataflow.syntax import head_name
 from ..scene import Scene
 from .expressions import computation
@@ -64,7 +66,7 @@ def suspects(scene: Scene) -> list[Divergence]:
 
 def _in_library(scene: Scene) -> Iterator[Divergence]:
     """What the user's modules do inside those of a library, which checkpoints what it runs."""
-    switch = _switched_on(scene)
+    switch = switched_on(scene)
     for name, body in _parts(scene):
         yield from (replace(d, function=name, switch=switch) for d in _of_run(scene, body))
 
@@ -88,7 +90,7 @@ def _parts(scene: Scene) -> Iterator[tuple[str, Definition]]:
             yield type(module).__name__, body
 
 
-def _switched_on(scene: Scene) -> Place | None:
+def switched_on(scene: Scene) -> Place | None:
     """The one call by which the program has a library checkpoint its layers:
     transformers' `model.gradient_checkpointing_enable()`, timm's `set_grad_checkpointing(True)`."""
     calls = ((s, c) for s, c in scene.index.nodes(ast.Call) if _SWITCH in called_name(c))
@@ -250,6 +252,22 @@ def _between(source: Source, call: ast.Call) -> Iterator[Divergence]:
             return
         if called_name(node) in _MODES:
             yield Divergence("mode", given, source.place(node.lineno, None, node))
+
+
+def modules_of(ran: object) -> Iterator[torch.nn.Module]:
+    """The modules that a function is, is a method of, or has in its closure."""
+    if is_a(ran, functools.partial):
+        for value in (ran.func, *ran.args):
+            yield from modules_of(value)
+    elif is_a(ran, torch.nn.Module):
+        yield ran
+    elif type(ran) is MethodType:
+        yield from modules_of(ran.__self__)
+    elif type(ran) is FunctionType:
+        for _, held in closed_over(ran):
+            for value in held if type(held) in (list, tuple) else (held,):
+                if is_a(value, torch.nn.Module):
+                    yield value
 
 
 def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:

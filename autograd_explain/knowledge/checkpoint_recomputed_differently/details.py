@@ -11,9 +11,12 @@ from autograd_explain.model import Place
 class Details:
     """`kind` is that of the surest divergence; `draws` are the statements that draw numbers other
     than torch's, where that is it; `call` is the call of checkpoint, `switch` the one by which
-    a library does."""
+    a library does, `opposite` the method that takes back what the statement to blame did
+    before `backward`."""
 
     kind: str = ""
     draws: tuple[Place, ...] = ()
     call: Place | None = None
     switch: Place | None = None
+    opposite: str = ""
+    backward: Place | None = None

@@ -31,6 +31,7 @@ from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 from autograd_explain.rewrite.transforms.training_step import remove_statement
+from autograd_explain.rewrite.transforms.undone import undone, undone_behind
 
 from .details import Details
 
@@ -112,6 +113,21 @@ def _not_asked(site: Site[Details]) -> Edits | None:
     switch = site.details.switch
     alone = isinstance(site.program.statement_at(switch), ast.Expr)
     return remove_statement(site.program, switch) if switch is not None and alone else None
+
+
+def _taken_back(site: Site[Details]) -> Edits | None:
+    """`unet.enable_adapters()` for `unet.disable_adapters()`: before backward, where that stands
+    behind it in the same block, else where the function around is done."""
+    program, method = site.program, site.details.opposite
+    tree, own = statement_at(program, site.place)
+    _, backward = statement_at(program, site.details.backward)
+    if own is None or not method:
+        return None
+    order, at = tree.siblings(own)
+    if backward in order[at + 1 :]:
+        undo = undone(program, tree, own, method)
+        return None if undo is None else Draft(tree).before(backward, [undo]).edits()
+    return undone_behind(program, site.place, method)
 
 
 def _with_guard(tree: Tree, statement: Statement) -> Statement:
@@ -211,9 +227,10 @@ def _checkpoints(call: cst.Call, name: str) -> bool:
 
 
 propose: Propose[Details] = by_table(
+    Fix("undo", _taken_back, when=lambda d: d.kind == "mode", changes=True),
     Fix("torch_random", _drawn_by_torch, when=lambda d: bool(d.draws), changes=True),
     Fix("always_computed", _always_computed, when=lambda d: d.kind == "state", changes=True),
     Fix("as_argument", _given, when=lambda d: d.kind == "state", changes=True),
     Fix("before_call", _before_call, when=lambda d: d.kind == "state", changes=True),
-    Fix("not_asked", _not_asked, when=lambda d: d.kind == "state"),
+    Fix("not_asked", _not_asked, when=lambda d: d.kind in ("state", "mode")),
 )

@@ -7,14 +7,17 @@ import ast
 import functools
 from collections.abc import Iterator
 from itertools import islice
-from types import FunctionType, MethodType
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.calls import closed_over
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
-from autograd_explain.inspect.facts.checkpointed import KIND, UnrecordedCheckpoint, is_reentrant
+from autograd_explain.inspect.facts.checkpointed import (
+    KIND,
+    UnrecordedCheckpoint,
+    is_reentrant,
+    modules_of,
+)
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.no_graph import NoGraph
 from autograd_explain.inspect.facts.torch_call import local
@@ -95,7 +98,7 @@ def checkpointed(scene: Scene) -> tuple[str, ...]:
     """What the program calls what the checkpoint runs that torch warned of, and what is trained
     inside, as far as its arguments tell."""
     ran = local(scene, "checkpoint", "function", "torch/utils/checkpoint.py")
-    inside = {id(m) for m in _modules(ran)}
+    inside = {id(m) for m in modules_of(ran)}
     held = [(name, m) for name, m in scene.names.held_modules if id(m) in inside]
     trained = (
         f"{name}.{parameter}"
@@ -104,19 +107,3 @@ def checkpointed(scene: Scene) -> tuple[str, ...]:
         if value.requires_grad
     )
     return tuple(dict.fromkeys((*(name for name, _ in held[:1]), *islice(trained, _MOST))))
-
-
-def _modules(ran: object) -> Iterator[torch.nn.Module]:
-    """Those that a function is, is a method of, or has in its closure."""
-    if is_a(ran, functools.partial):
-        for value in (ran.func, *ran.args):
-            yield from _modules(value)
-    elif is_a(ran, torch.nn.Module):
-        yield ran
-    elif type(ran) is MethodType:
-        yield from _modules(ran.__self__)
-    elif type(ran) is FunctionType:
-        for _, held in closed_over(ran):
-            for value in held if type(held) in (list, tuple) else (held,):
-                if is_a(value, torch.nn.Module):
-                    yield value
