@@ -190,6 +190,7 @@ class Step(torch.autograd.Function):
     [
         ("hessian(energy)(x)", "hessian(energy, x, create_graph=True)"),
         ("jacrev(energy)(x)", "jacobian(energy, x, create_graph=True)"),
+        ("grad(energy)(x)", "jacobian(energy, x, create_graph=True)"),
     ],
 )
 def test_a_function_of_a_package_needs_no_transform(
@@ -202,6 +203,91 @@ def test_a_function_of_a_package_needs_no_transform(
         repaired = edited(cells, explained(cells).rewrites[0])
         assert repaired[1] == f"out = torch.autograd.functional.{instead}"
         run(repaired)
+
+
+def test_a_function_of_the_users_has_no_rule_for_forward_mode() -> None:
+    """`hessian` differentiates forward, which a `setup_context` alone does not allow."""
+    energy = "def energy(p):\n    return Step.apply(p * p).sum()\n"
+    cells = (OLD + energy, "h = torch.func.hessian(energy)(torch.tensor([0.5, -1.0]))")
+    repaired = edited(cells, explained(cells).rewrites[0])
+    assert "torch.autograd.functional.hessian(energy, " in repaired[1]
+    run(repaired)
+
+
+SAMPLES = """import torch
+from steplib import Step
+from torch.func import grad, vjp, vmap
+xs, k = torch.tensor([[0.5, -1.0], [2.0, 1.0]]), torch.tensor(3.0)
+def energy(p):
+    return Step.apply(p * p).sum()
+def scaled(c, p):
+    return c["k"] * energy(p) if isinstance(c, dict) else c * energy(p)
+def force(p):
+    return -grad(energy)(p)
+def both(p):
+    return p, grad(energy)(p)
+"""
+JACOBIAN = "torch.autograd.functional.jacobian"
+
+
+@pytest.mark.parametrize(
+    ("taken", "lines"),
+    [
+        (
+            "out = vmap(grad(energy))(xs)",
+            [f"out = torch.stack([{JACOBIAN}(energy, p, create_graph=True) for p in xs])"],
+        ),
+        (
+            "def forces(frames):\n    one = grad(lambda x: energy(x))\n"
+            "    return -vmap(one)(frames)\n"
+            "out = forces(xs)",
+            [
+                f"one = lambda x: {JACOBIAN}(lambda x: energy(x), x, create_graph=True)",
+                "return -torch.stack([one(x) for x in frames])",
+            ],
+        ),
+        (
+            "out = vmap(grad(scaled, argnums=1), in_dims=(None, 0))(k, xs)",
+            [
+                f"out = torch.stack([{JACOBIAN}(lambda p: scaled(k, p), p, create_graph=True) "
+                "for p in xs])"
+            ],
+        ),
+        (
+            "out = vmap(force)(xs)",
+            [
+                f"return -{JACOBIAN}(energy, p, create_graph=True)",
+                "out = torch.stack([force(p) for p in xs])",
+            ],
+        ),
+    ],
+    ids=("directly", "by a name", "beside what all share", "in a function"),
+)
+def test_one_sample_after_another_needs_no_transform(
+    tmp_path: Path, taken: str, lines: list[str]
+) -> None:
+    with installed(tmp_path, "steplib", OLD):
+        cells = (SAMPLES, taken)
+        repaired = edited(cells, explained(cells).rewrites[0])
+        assert added(cells, repaired) == lines
+        run(repaired)
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        'grad(scaled)({"k": k}, xs)',
+        'vmap(grad(scaled), in_dims=(None, 0))({"k": k}, xs)',
+        "vmap(grad(energy), in_dims=1)(xs)",
+        "vmap(both)(xs)",
+        "vmap(vmap(grad(energy)))(xs[None])",
+        "vjp(energy, xs)",
+        "vmap(grad(energy), out_dims=1)(xs)",
+    ],
+)
+def test_a_transform_stays_where_backward_gives_something_else(tmp_path: Path, taken: str) -> None:
+    with installed(tmp_path, "steplib", OLD):
+        assert explained((SAMPLES, taken)).rewrites == ()
 
 
 DERIVATIVES = """
