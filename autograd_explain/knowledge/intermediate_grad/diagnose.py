@@ -33,6 +33,7 @@ EXAMPLE = {
     "place": "In[1]:13",
     "node": "TanhBackward0",
     "leaf": "",
+    "kept": "net.hidden",
 }
 
 
@@ -53,6 +54,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "place": "" if maker is None else label(scene.place_at(maker)),
             "node": culprit.grad_fn or "",
             "leaf": "",
+            "kept": ", ".join(dict.fromkeys(t.names[0] for t in facts if t.names)),
         },
         tensors=facts,
         events=(*(made or _read(scene)), scene.failed()),
@@ -73,7 +75,7 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
         return Finding(
             cause="intermediate_grad",
             confidence=Confidence.LIKELY,
-            facts={"tensor": shown.text, "maker": "", "place": "", "node": "", "leaf": leaf},
+            facts={**dict.fromkeys(EXAMPLE, ""), "tensor": shown.text, "leaf": leaf},
             tensors=(tensor,),
             events=(Event(What.CAUSE, place), scene.failed()),
             variant="property",
@@ -91,6 +93,7 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
             "place": "" if maker is None else label(scene.place_at(maker)),
             "node": "",
             "leaf": "",
+            "kept": tensor.names[0],
         },
         tensors=(tensor,),
         events=(*made, scene.failed()),
