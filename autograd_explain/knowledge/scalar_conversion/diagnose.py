@@ -31,7 +31,7 @@ EXAMPLE = {
     "tensor": "loss",
     "call": "float(loss)",
     "inside": "",
-    "inside_place": "?",
+    "inside_place": "",
 }
 
 
