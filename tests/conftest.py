@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 _FORKING = ("verification", "repair", "injection", "truth", "script")
 
 
-_LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py")
+_LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py", "test_set_aside.py")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

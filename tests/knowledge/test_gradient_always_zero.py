@@ -84,7 +84,7 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_the_operation_is_named(row: Row) -> None:
     cells = tuple(c.strip("\n") for c in (HEAD + row.program + TAIL).split("# %%\n")[1:])

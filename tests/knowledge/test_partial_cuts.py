@@ -263,7 +263,7 @@ STOPS = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", STOPS)
 def test_a_written_stop_is_named_where_it_can_be_no_target(name: str) -> None:
     before, body, line, new = STOPS[name]
@@ -355,7 +355,7 @@ def test_a_sample_is_named_that_loses_its_parameters() -> None:
 OF_ALL = {"a decay by numbers": "number", "a small detached decay": "detach"}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_partial_cut_is_named(name: str) -> None:
     body, operation, line = FAULTS[name]
