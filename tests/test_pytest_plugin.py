@@ -283,8 +283,8 @@ def test_other_failures_are_left_alone(plain, checked):
 
 
 def test_the_field_cases_as_tests_are_told_as_in_a_notebook(tmp_path):
-    """Under xdist, checked: the same cause at the same lines; every fourth one."""
-    folders = sorted(f.parent for f in (HERE / "field/cases").glob("*/case.py"))[::4]
+    """Under xdist, checked: the same cause at the same lines; every eighth one."""
+    folders = sorted(f.parent for f in (HERE / "field/cases").glob("*/case.py"))[::8]
     for folder in folders:
         (tmp_path / f"test_{_name(folder.name)}.py").write_text(_as_test(folder), "utf-8")
     told = _expected(HERE / "expected/check/cases.txt")

@@ -1,6 +1,6 @@
 """After hostile programs the world is as without us, time and memory are bounded, text is escaped.
 
-By default every eighth one in hook mode and every thirtieth in check mode, where rewrites are
+By default every tenth one in hook mode and every fortieth in check mode, where rewrites are
 tried; AUTOGRAD_EXPLAIN_HOSTILE=all takes them all in both.
 """
 
@@ -18,7 +18,7 @@ from hostile import run
 from hostile.world import Describer, differences
 
 EVERYTHING = os.environ.get("AUTOGRAD_EXPLAIN_HOSTILE") == "all"
-PARTS = {"hook": 8, "check": 30}
+PARTS = {"hook": 10, "check": 40}
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
