@@ -256,6 +256,29 @@ def test_a_value_that_is_read_twice_where_it_is_saved_has_its_name_and_is_copied
     assert "self.loss = (rows.clone() @ rows.clone().t()).mean()" in changed[0]
 
 
+BETWEEN = """
+import torch
+from torch import nn
+class Squash(nn.Module):
+    def forward(self, h):
+        return (2 * h).sigmoid()
+net = nn.Sequential(nn.Linear(2, 3), LAYER(), nn.Dropout(0.5, inplace=True))
+net(torch.rand(4, 2)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "names"), [("Squash", ("(2 * h).sigmoid()",)), ("nn.Sigmoid", ())]
+)
+def test_what_a_function_returns_to_a_library_is_named_as_it_is_computed(
+    layer: str, names: tuple[str, ...], watched: bool
+) -> None:
+    found = play([BETWEEN.replace("LAYER", layer)], watched=watched).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.finding.tensors[0].names == names
+
+
 @pytest.mark.parametrize(
     ("also", "shown"), [("", True), ("rate = torch.ones(1)\nrate *= 2\n", False)]
 )

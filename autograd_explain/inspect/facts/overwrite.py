@@ -14,12 +14,14 @@ import torch
 
 from ...model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ...nodes import is_view
+from ...program import called_name
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
 from ..live.shapes import shape_of
 from ..scene import Scene
 from .callback_write import write_in_callback
+from .expressions import expression_at
 from .handed_write import Handed, handed
 
 _MANY = 64
@@ -180,8 +182,17 @@ def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
     names = tuple(dict.fromkeys((*fact.names, *aliases)))
     read = "" if names else read_operand(overwrite)
     spelled = (_base(read), read, *_viewed(scene, overwrite)) if read else ()
-    names = names or tuple(dict.fromkeys(n for n in spelled if n))
+    names = names or tuple(dict.fromkeys(n for n in (*spelled, _computed(scene, overwrite)) if n))
     return TensorFact(**{**vars(fact), "names": names})
+
+
+def _computed(scene: Scene, overwrite: Overwrite) -> str:
+    """The call that computed the tensor, `torch.tanh(x)`, where it has no other name: a function
+    returned it to a library."""
+    maker = overwrite.maker
+    own = maker is not None and maker.inside is None and overwrite.saved.name == "result"
+    spot = expression_at(scene, maker.place) if maker is not None and own else None
+    return spot.text if maker is not None and spot and called_name(spot.node) == maker.op else ""
 
 
 def _viewed(scene: Scene, overwrite: Overwrite) -> Iterator[str]:
