@@ -654,6 +654,14 @@ for _ in range(3):
             "stream.prefix.keys",
             "return self.reader(x + shift, copy.deepcopy(self.prefix))",
         ),
+        (
+            BY_METHOD.replace("class Stream", "class Stream(nn.Module)")
+            .replace("        self.reader,", "        super().__init__()\n        self.reader,")
+            .replace("def loss", "def forward")
+            .replace("stream.loss(", "stream("),
+            "stream.prefix.keys",
+            "return self.reader(x + shift, copy.deepcopy(self.prefix))",
+        ),
     ],
 )
 def test_what_is_kept_in_a_handed_object_is_told_after_the_fact(
@@ -664,6 +672,35 @@ def test_what_is_kept_in_a_handed_object_is_told_after_the_fact(
     assert (found.finding.variant, found.finding.tensors[0].names[0]) == ("carried", shown)
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["import copy", line]
+    run(repaired)
+
+
+HANDED_ON = """
+shift, reader = nn.Parameter(torch.zeros(3)), Hidden()
+opt = torch.optim.SGD([shift], lr=0.1)
+def step(x, memory):
+    loss = reader(x + shift, memory)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return memory
+# %%
+for _ in range(2):
+    memory = Seen(torch.ones(2, 3))
+    for _ in range(3):
+        memory = step(torch.rand(4, 3), memory)
+"""
+
+
+def test_an_object_that_the_loop_hands_on_is_told_and_not_copied() -> None:
+    cells = cells_of(BEGIN + HANDED_ON)
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    names = ("memory.keys", "memory")
+    assert (found.finding.variant, found.finding.tensors[0].names) == ("carried", names)
+    assert place is not None and place.source == "memory = step(torch.rand(4, 3), memory)"
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == ["memory.keys = memory.keys.detach()"]
     run(repaired)
 
 

@@ -55,7 +55,7 @@ class FailingLoops:
     @property
     def innermost(self) -> Loop | None:
         """The innermost loop around the line that raised."""
-        return self._around(self.path[-1]) if self.path else None
+        return self.around(self.path[-1]) if self.path else None
 
     def hold(self, moment: TraceEvent) -> bool:
         """Whether a moment happened inside one of them, directly or in a call."""
@@ -69,13 +69,14 @@ class FailingLoops:
         """
         for level, (made, failed) in enumerate(zip(moment.path, self.path, strict=False)):
             if made.function_id != failed.function_id:
-                return level > 0 and self._around(failed) is not None
+                return level > 0 and self.around(failed) is not None
             if made.line != failed.line:
-                inner = self._around(failed)
+                inner = self.around(failed)
                 return inner is not None and made.line < inner.first
         return False
 
-    def _around(self, place: Place) -> Loop | None:
+    def around(self, place: Place) -> Loop | None:
+        """The innermost loop that holds a place."""
         around = (loop for loop in self.loops if loop.holds(place))
         return max(around, key=lambda loop: loop.first, default=None)
 

@@ -66,7 +66,7 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
         for loop in sorted(around, key=lambda loop: -loop.lineno):
             kept: dict[str, StateKind] = {}
             writes: list[ast.stmt] = []
-            for name, write in islice(_handed_on(loop), _MOST_NAMES):
+            for name, write in islice(handed_on(loop), _MOST_NAMES):
                 value = in_frame(expression_of(name), live.frame)
                 if _leads_to(value, nodes):
                     kept[name] = StateKind.of(value)
@@ -80,7 +80,7 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
     return None
 
 
-def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
+def handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
     """What statements of the loop's own block, or of blocks in it, give a value after the round has
     read it, and the statement of the own block."""
     first_read: dict[str, int] = {}

@@ -33,6 +33,8 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
         assigned = ()  # a library's words
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
     names = (*names, *(n for n in map(without_item, names[:2]) if n not in names))
+    if part.kept is not None and part.kept.handed:
+        names = (*names, part.kept.handed)
     if tensor is None:
         if not part.carried and memory is None:  # what is known of the old value is who reads it
             read = (*_read_again(scene, part), *_handed_in(scene, part))

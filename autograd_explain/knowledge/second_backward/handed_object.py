@@ -15,6 +15,7 @@ from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.expressions import expression_at
 from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.facts.loop_carried import handed_on
 from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
@@ -34,7 +35,8 @@ def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Pla
         if spot is not None and path is not None:
             value = scene.slicer.value(argument)
             owner = live_object(scene, path) if value is MISSING else value
-            told = _keeps(owner) and not _is_filled_by(scene, spot, argument, owner, path)
+            own = _is_filled_by(scene, spot, argument, owner, path)
+            told = _keeps(owner) and not own and not _is_handed_on(scene, argument)
             return scene.place_at(argument) if told else None
     return None
 
@@ -53,9 +55,10 @@ def _is_filled_by(scene: Scene, call: ExprAt, argument: ExprAt, owner: Any, path
     return not any(_is_same(scene, a, owner, path) for c in others for a in _arguments(c))
 
 
-def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, ExprAt]]:
+def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, str, ExprAt]]:
     """The tensors of the failing graph in such objects that are made once for all rounds, each with
-    the call that is handed the object: in a function that failed, or in one that a loop calls."""
+    the object's name and the call that is handed it: in a function that failed, or in one that a
+    loop calls."""
     held = [n for n in scene.names.tensors if is_in_graph(scene, n.tensor)]
     calls = list(_calls_of_rounds(scene)) if held else []
     for named in held:
@@ -63,7 +66,7 @@ def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, ExprAt]]:
         for path, owner in ((p, o) for p, o in owners if _keeps(o)):
             for call in calls:
                 if any(_is(scene, a, owner, path) for a in _arguments(call)):
-                    yield named, call
+                    yield named, path, call
 
 
 def _calls_of_rounds(scene: Scene) -> Iterator[ExprAt]:
@@ -113,10 +116,19 @@ def _is_same(scene: Scene, argument: ExprAt, owner: Any, path: str) -> bool:
 
 def _is_made_by_round(scene: Scene, argument: ExprAt) -> bool:
     """Whether what makes the object runs as often as the call, or is not known."""
-    loops, at = failing_loops(scene).loops, scene.slicer.place(argument)
+    if _is_handed_on(scene, argument):
+        return False
+    loops, at = failing_loops(scene), scene.slicer.place(argument)
+    inner = loops.around(at)
     made = [scene.slicer.place(maker) for maker in scene.slicer.makers(argument)]
     return any(
-        any(loop.holds(place) for loop in loops)
-        or (place.function_id == at.function_id and not any(loop.holds(at) for loop in loops))
+        any(loop.holds(place) for loop in (loops.loops if inner is None else (inner,)))
+        or (place.function_id == at.function_id and inner is None)
         for place in made
     )
+
+
+def _is_handed_on(scene: Scene, argument: ExprAt) -> bool:
+    """Whether the loop around a call gives the name that it reads its value for the next round."""
+    inner = failing_loops(scene).around(scene.slicer.place(argument))
+    return inner is not None and argument.text in dict(handed_on(inner.node))

@@ -31,24 +31,25 @@ class KeptAnew:
     name: str
     binding: Binding
     node: GraphNode
-    handed: bool = False
+    handed: str = ""  #: the name of that object
 
 
 def kept_anew(scene: Scene) -> KeptAnew | None:
     """The state whose live value leads to an older one in the failing graph, made by the same
     operation as the last thing that is left of its round; None where none has one."""
     last = _last_of_rounds(scene)
+    found: list[tuple[Callable[[GraphNode], KeptAnew], GraphNode]] = []
     for state, tensor in _states(scene) if last else ():
         start = None if tensor.is_leaf else start_of(tensor)
         if start is None:
             continue
         below = {id(reached.node) for reached in GraphTraversal([start], seconds=_SECONDS)}
         earlier = [n for n in last if n.node is not start and id(n.node) in below]
-        alike = (n for n in earlier if n.name == start.name())
-        old = next(alike, None) or next((n for n in earlier if _is_made_again(scene, n)), None)
-        if old is not None:
-            return state(old)
-    return None
+        alike = next((n for n in earlier if n.name == start.name()), None)
+        if alike is not None:
+            return state(alike)
+        found += [(state, n) for n in earlier if _is_made_again(scene, n)]
+    return next((state(node) for state, node in found), None)
 
 
 def _states(scene: Scene) -> Iterator[tuple[Callable[[GraphNode], KeptAnew], torch.Tensor]]:
@@ -63,9 +64,9 @@ def _states(scene: Scene) -> Iterator[tuple[Callable[[GraphNode], KeptAnew], tor
             function = source.function_around(node)
             place = source.place(node.lineno, None if function is None else function.name, node)
             yield partial(KeptAnew, name, Binding((place,), node)), named.tensor
-    for named, call in kept_in_handed(scene):
+    for named, path, call in kept_in_handed(scene):
         binding = Binding((scene.slicer.place(call),), scene.slicer.statement(call))
-        yield partial(KeptAnew, named.name, binding, handed=True), named.tensor
+        yield partial(KeptAnew, named.name, binding, handed=path), named.tensor
 
 
 def _is_made_again(scene: Scene, node: GraphNode) -> bool:

@@ -184,10 +184,23 @@ def loops(scene: Scene) -> Iterator[tuple[LiveFrame, Source, ast.For | ast.While
 
 
 def called_around(scene: Scene) -> list[ast.AST]:
-    """The functions of the user's that the loops around the failing line call, by name."""
-    around = ((source, node) for _, source, loop in loops(scene) for node in ast.walk(loop))
-    found = (scene.index.called(s, node) for s, node in around if isinstance(node, ast.Call))
-    return [definition.node for definition in found if definition is not None]
+    """The functions of the user's that the loops around the failing line, and the functions that
+    failed, call: by name, or as what is called is now."""
+    around = [(source, n) for _, source, loop in loops(scene) for n in ast.walk(loop)]
+    failed = [scope for _, scope in scene.slicer.frame_chain if scope.function is not None]
+    around += [(scope.source, n) for scope in failed for n in own_nodes(scope.body)]
+    calls = [(source, node) for source, node in around if isinstance(node, ast.Call)]
+    found = {id(b): b for s, n in calls if (b := _body(scene, s, n)) is not None}
+    return list(found.values())
+
+
+def _body(scene: Scene, source: Source, call: ast.Call) -> ast.AST | None:
+    definition = scene.index.called(source, call)
+    if definition is not None:
+        return definition.node
+    value = scene.slicer.value(scene.slicer.at(source, call.func))
+    entered = None if value is MISSING else scene.slicer.entry(value)
+    return None if entered is None else entered.body
 
 
 def is_in_graph(scene: Scene, tensor: torch.Tensor) -> bool:
