@@ -640,6 +640,23 @@ for _ in range(3):
     opt.step()
 """
 
+BY_MODULE = (
+    BY_METHOD.replace("class Stream", "class Stream(nn.Module)")
+    .replace("        self.reader,", "        super().__init__()\n        self.reader,")
+    .replace("def loss", "def forward")
+    .replace("stream.loss(", "stream(")
+)
+
+
+def test_what_an_attribute_holds_is_named_by_the_users_object() -> None:
+    text = BY_MODULE.replace(
+        "return self.reader(x + shift, self.prefix)",
+        "h = self.reader(x + shift, self.prefix)\n        return h",
+    )
+    found = play(cells_of(BEGIN + text), watched=True).diagnosis
+    names = ("stream.prefix.keys", "stream.prefix")
+    assert found is not None and found.finding.tensors[0].names[:2] == names
+
 
 @pytest.mark.parametrize(
     ("text", "shown", "line"),
@@ -655,10 +672,7 @@ for _ in range(3):
             "return self.reader(x + shift, copy.deepcopy(self.prefix))",
         ),
         (
-            BY_METHOD.replace("class Stream", "class Stream(nn.Module)")
-            .replace("        self.reader,", "        super().__init__()\n        self.reader,")
-            .replace("def loss", "def forward")
-            .replace("stream.loss(", "stream("),
+            BY_MODULE,
             "stream.prefix.keys",
             "return self.reader(x + shift, copy.deepcopy(self.prefix))",
         ),

@@ -16,6 +16,7 @@ from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
 
 from .freed_part import FreedPart, leading_to
+from .handed_object import paths_of
 
 _SHOWN = 4  #: tensors of one object
 
@@ -99,8 +100,9 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
         calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
         given = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
         for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
-            held = [n.name for n in leading if n.name.startswith((f"{text}.", f"{text}["))]
-            yield from (*held[:_SHOWN], text) if held else ()
+            paths = [(n.name, path) for n in leading for path in paths_of(n.name)]
+            held = dict((n, p) for n, p in paths if p == text or _is_twin(p, text))
+            yield from dict.fromkeys((*[*held][:_SHOWN], *held.values()))
 
 
 def _filled(scene: Scene, part: FreedPart) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Pla
     the program's own, something that is trained, or a memory that this call alone fills: a copy
     would forget what it is for."""
     spot = expression_at(scene, call)
-    paths = [path for name in names for path in _paths(name)]
+    paths = [path for name in names for path in paths_of(name)]
     for argument in () if spot is None else _arguments(spot):
         path = next((p for p in paths if argument.text in (p, _as_own(p))), None)
         if spot is not None and path is not None:
@@ -62,7 +62,7 @@ def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, str, ExprAt]]:
     held = [n for n in scene.names.tensors if is_in_graph(scene, n.tensor)]
     calls = list(_calls_of_rounds(scene)) if held else []
     for named in held:
-        owners = [(path, live_object(scene, path)) for path in _paths(named.name)]
+        owners = [(path, live_object(scene, path)) for path in paths_of(named.name)]
         for path, owner in ((p, o) for p, o in owners if _keeps(o)):
             for call in calls:
                 if any(_is(scene, a, owner, path) for a in _arguments(call)):
@@ -84,7 +84,7 @@ def _arguments(call: ExprAt) -> list[ExprAt]:
     return [call.inside(node) for _, node in given]
 
 
-def _paths(name: str) -> Iterator[str]:
+def paths_of(name: str) -> Iterator[str]:
     """`self.cache.layers[0]`, `self.cache.layers`, `self.cache` and `self` of a part of it."""
     while (cut := max(name.rfind("."), name.rfind("["))) > 0:
         name = name[:cut]
