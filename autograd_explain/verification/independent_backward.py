@@ -7,7 +7,9 @@ given to a value on the way (an auxiliary loss, a replaced gradient).  A roundin
 clipped or scaled gradient use what comes in, and are left alone whatever they make of it.
 
 One that hands back none for an input that the output follows, and that requires grad, is noted
-where nothing else of the same pass reached the leaves behind it.
+where nothing else of the same pass reached the leaves behind it.  Where another term did, it may
+be meant: a quantiser hands the gradient straight through and leaves its codebook to a loss of its
+own.  It is noted where all it hands back for the other inputs are derivatives of its `forward`.
 
 A `backward` that is recorded, because its result is to be differentiated again, is asked about what
 it keeps for constant (`second_derivative.py`).
@@ -45,6 +47,7 @@ _STEP = 1e-2
 _PROBES = 3
 _MAX_ROUNDS = 3
 _OTHER = -2.0
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-6  #: of two ways to compute one derivative
 _CALL = "_autograd_explain_call"
 
 
@@ -56,6 +59,22 @@ class _Call:
     args: tuple[Any, ...]
     outputs: tuple[torch.Tensor, ...]
     live: tuple[Any, ...]  #: what it got, with its graph
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """What an application was given none for: the leaves behind it, and, where the rest of what it
+    hands back are derivatives, those of them that nothing else that it got comes from."""
+
+    found: IgnoredGradient
+    leaves: list[torch.Tensor]
+    own: list[torch.Tensor]
+
+    def told(self) -> IgnoredGradient | None:
+        """What is noted of it once the pass is over."""
+        if self.leaves and all(leaf.grad is None for leaf in self.leaves):
+            return self.found
+        return replace(self.found, partly=True) if self.own else None
 
 
 class IgnoredGradients:
@@ -79,8 +98,7 @@ class IgnoredGradients:
         #: Of which Functions that is known: asking takes as long as many backwards.
         self._lacking: dict[Any, tuple[int, ...]] = {}
         self._at: tuple[CodeRange, ...] = ()
-        #: What the pass has not been given, with the leaves behind it.
-        self._missing: list[tuple[IgnoredGradient, list[torch.Tensor]]] = []
+        self._missing: list[_Missing] = []  #: in this pass
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -155,7 +173,11 @@ class IgnoredGradients:
         if not none:
             return given
         found = replace(self._told(node, call, gradients, given, none), missing=True)
-        self._missing.append((found, _leaves(node, call, none)))
+        leaves, others = _leaves(node, call, none), _given(given)
+        shared = {id(t) for t in _leaves(node, call, others)}
+        own = [leaf for leaf in leaves if id(leaf) not in shared]
+        right = bool(own and others) and _are_derivatives(call, gradients, given, others, none)
+        self._missing.append(_Missing(found, leaves, own if right else []))
         return self._mended(call, gradients, given, none) if self._mends else given
 
     def _recorded(
@@ -234,8 +256,8 @@ class IgnoredGradients:
             with torch._C.DisableTorchFunctionSubclass():
                 chosen = any(args[INPUTS : INPUTS + 1])
                 whole = kwargs.get("accumulate_grad") is True and not chosen
-                for found, leaves in self._missing if whole else ():
-                    if leaves and all(leaf.grad is None for leaf in leaves):
+                for found in (missing.told() for missing in self._missing if whole):
+                    if found is not None:
                         self._keep(found)
             self._missing.clear()
             self._rounds += 1
@@ -262,6 +284,28 @@ def _tells(gradients: Sequence[Any]) -> bool:
     with _aside():
         ones = all(bool((g == 1).all()) for g in came)
         return not ones and any(bool(g.any()) for g in came)
+
+
+def _given(gradients: Sequence[Any]) -> list[int]:
+    return [n for n, g in enumerate(gradients) if isinstance(g, torch.Tensor)]
+
+
+def _are_derivatives(
+    call: _Call,
+    gradients: Sequence[Any],
+    given: Sequence[Any],
+    numbers: Sequence[int],
+    none: Sequence[int],
+) -> bool:
+    """Whether these are the derivatives of `forward`, which has some for the inputs of `none`."""
+    with suppress(Exception):  # a forward that torch cannot follow, other dtypes or layouts
+        right = _derivatives(call, gradients, (*numbers, *none))
+        return all(map(_is_something, right.values())) and all(
+            given[n].shape == right[n].shape
+            and torch.allclose(given[n], right[n], _RELATIVE, _ABSOLUTE)
+            for n in numbers
+        )
+    return False
 
 
 def _is_something(gradient: Any) -> bool:
@@ -319,9 +363,7 @@ def _behind(node: Any, call: _Call, numbers: Sequence[int]) -> list[Any]:
     return [edges[n][0] for n in numbers if n in edges]
 
 
-def _derivatives(
-    call: _Call, gradients: Sequence[Any], numbers: Sequence[int]
-) -> dict[int, torch.Tensor | None]:
+def _derivatives(call: _Call, gradients: Sequence[Any], numbers: Sequence[int]) -> dict[int, Any]:
     """What autograd makes of `forward`, for inputs by number."""
     with torch.enable_grad():
         leaves = {n: call.args[n].detach().requires_grad_() for n in numbers}

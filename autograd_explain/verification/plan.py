@@ -208,7 +208,7 @@ class IgnoredGradient:
     `fits`: what comes in is one tensor of their shape, or one number.  `leaves` are names of those
     that get the gradient; `backward` is where one was asked for.  `second`: it is the derivative of
     what `backward` hands back that lacks how this depends on the inputs.  `missing`: it hands back
-    none for them, and nothing else of the backward reached the leaves.
+    none for them, and nothing else of the backward reached the leaves, or, `partly`, others did.
     """
 
     function: CodeRange
@@ -218,6 +218,7 @@ class IgnoredGradient:
     backward: tuple[CodeRange, ...]
     second: bool = False
     missing: bool = False
+    partly: bool = False
 
 
 class Reference(str, Enum):

@@ -133,10 +133,29 @@ def test_none_for_what_the_output_follows(saved: str, taken: str, lines: list[st
     assert added(cells, edited(cells, first)) == lines
 
 
-@pytest.mark.parametrize(("more", "inputs"), [(" + s.square()", ""), ("", "inputs=[w]")])
-def test_none_where_another_way_leads_there_or_none_was_asked_for(more: str, inputs: str) -> None:
-    text = NONE.format(saved="y, scale", taken="y, k", more=more, inputs=inputs)
+def test_none_where_another_term_gives_the_rest() -> None:
+    text = NONE.format(saved="y, x, scale", taken="y, a, k", more=" + s.square()", inputs="")
     found = play(cells_of(text), watched=True, verify=True)
+    assert found.diagnosis is not None and found.trouble == "", found.output
+    finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("function_gradients", "partly")
+    assert finding.facts["input"] == "scale" and first.outcome is Outcome.VERIFIED, found.output
+
+
+#: What takes another way to the codebook, where no gradient is asked for, what `w` is behind, too.
+QUANTISED = NONE.replace("y = torch.tanh(z)", "y = z.round()").replace("g * (1 - y**2) * k", "g")
+ELSEWHERE = {
+    "a loss of its own": QUANTISED.format(saved="y", taken="y,", more=" + s.square()", inputs=""),
+    "not asked for": NONE.format(saved="y, scale", taken="y, k", more="", inputs="inputs=[w]"),
+    "a weight of itself": NONE.format(
+        saved="y, scale", taken="y, k", more=" + w.sum()", inputs=""
+    ).replace("apply(w, s)", "apply(w, w.mean())"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_none_that_may_be_meant(name: str) -> None:
+    found = play(cells_of(ELSEWHERE[name]), watched=True, verify=True)
     assert found.diagnosis is None and found.trouble == "", found.output
 
 

@@ -76,6 +76,7 @@ class Why(Enum):
     DTYPES = "dtypes"
     IGNORED = "ignored"
     MISSING = "missing"
+    PARTLY = "partly"
     UNKNOWN = ""
 
 
@@ -130,6 +131,7 @@ def _of_ignored(scene: Scene) -> Finding[Details] | None:
     if found is None:
         return None
     why = Why.MISSING if found.missing else Why.IGNORED
+    why = Why.PARTLY if found.partly else why
     return Finding(
         cause="function_gradients",
         confidence=Confidence.PROVEN,

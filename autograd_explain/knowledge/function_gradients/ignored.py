@@ -36,6 +36,7 @@ class Ignored:
     names: tuple[str, ...]
     events: tuple[Event, ...]
     missing: bool  #: nothing is handed back
+    partly: bool  #: though another term gives the leaves a gradient
 
 
 def ignored(scene: Scene) -> Ignored | None:
@@ -79,6 +80,7 @@ def _told(
         names=tuple(dict.fromkeys(n for n in names if n))[:_NAMES],
         events=(cause, *(() if failed is None else (failed,))),
         missing=found.missing,
+        partly=found.partly,
     )
 
 

@@ -61,12 +61,13 @@ def _by_autograd(site: Site[Details]) -> Edits | None:
     return derivative_by_autograd(site.program, details.places[0], details.input, details.gradient)
 
 
-_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, Why.MISSING)
+_OWED = (Why.MISSING, Why.PARTLY)
+_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, *_OWED)
 
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
     Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
     Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
-    Fix("by_autograd", _by_autograd, when=lambda d: d.why is Why.MISSING),
+    Fix("by_autograd", _by_autograd, when=lambda d: d.why in _OWED),
 )
