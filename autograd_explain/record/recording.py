@@ -43,7 +43,7 @@ from .detect.straight_through import misplaced
 from .detect.uncalled import uncalled
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSite, CallSites
-from .observe.code_positions import CodePosition, spot_of
+from .observe.code_positions import CodePosition, conditions_around, spot_of
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
@@ -199,7 +199,9 @@ class Recording:
         """Where values left the graph that a loss may depend on."""
         moments = self.moments(self.program)
         with quiet():
-            found = self.suspicion.partial_cuts(self.sites, lambda s: is_helper(moments.spot(s)))
+            found = self.suspicion.partial_cuts(
+                self.sites, lambda s: is_helper(moments.spot(s)), self._conditions
+            )
         if found is None:
             return ()
         spots = {
@@ -217,6 +219,11 @@ class Recording:
             "backward": tuple(dict.fromkeys(root for _, root in flows)),
         }
         return (self._signal(replace(found, marks=marks)),) if flows else ()
+
+    def _conditions(self, site: int) -> set[ast.AST]:
+        """What it depends on in the text whether a site runs, in its function and its callers."""
+        steps = [spot_of(self.program, step) for step in self.sites.all[site].steps]
+        return {found for spot in steps if spot is not None for found in conditions_around(spot)}
 
     def _suspects(self) -> list[CandidateFault]:
         with quiet():

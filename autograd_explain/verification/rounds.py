@@ -16,8 +16,9 @@ A `.detach()` or `no_grad` that was written is taken at its word, unless NumPy a
 looked at only where the recorder has reason to (`record/detect/partial_cuts.py`).  It is none of
 these (a target, a weight, a straight-through trick) where no gradient of the backward follows it;
 where the line detaches what has no graph, too, and the gradients of the leaves behind it do not
-follow; or where it is a sample that `rsample` would have computed, and nothing makes a score
-function of it.
+follow; where it is a sample that `rsample` would have computed, and nothing makes a score
+function of it; or where it drops the graph of a derivative that `create_graph` asks for, and
+updates with it what is trained, as an inner step does.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Stop(str, Enum):
     SHARED = "shared"  #: its line stops what has no graph, too
     DRAWN = "drawn"  #: it is a sample, with no density of it in the loss
     DENSITY = "density"  #: the same, with one that weighs every element alike
+    UPDATE = "update"  #: it is a derivative, recorded as it was asked, that updates what is trained
     MEANT = "meant"  #: nothing: it passes straight through, or makes a score function
 
 
@@ -57,6 +59,7 @@ _STEPS = {
     Stop.ARRAY: _STEP,
     Stop.DRAWN: 0.5,
     Stop.DENSITY: 0.5,
+    Stop.UPDATE: 0.5,
     Stop.TERM: _AWAY[0],
     Stop.SHARED: _AWAY[0],
 }
@@ -176,7 +179,8 @@ def _may_be_meant(left: Left, moved: Moved, old: Round, new: Round) -> bool:
     again = new.left.get(moved.place)
     own = again is None or not same_numbers(left.given, again.given)
     if left.stopped is not None:
-        return left.stopped in _TERMS or (own and left.stopped is not Stop.DENSITY)
+        follows = own and left.stopped not in (Stop.DENSITY, Stop.UPDATE)
+        return left.stopped in _TERMS or follows
     applied = _applied(old.read, new.read)
     if left.step is not None:
         return left.step or bool(applied & left.others)

@@ -29,7 +29,7 @@ from .objects import names_in
 from .plan import CodeRange, SeveredValue
 from .rounds import Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
-from .stopped import Followed, StoppedValues
+from .stopped import Followed, StoppedUpdates, StoppedValues
 from .tracked import has_history, tensors_in
 
 _SEED = 20_240_613
@@ -119,6 +119,7 @@ class SeveredValues(BackwardMode):
         self._since = sequence()
         self._leaving: dict[tuple[CodeRange, ...], _Leaving] = {}
         self._detached: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._updates = StoppedUpdates()
         self._computed = Followed()  #: of derivatives
         self._derivatives: dict[tuple[int, tuple[CodeRange, ...]], _Derivative] = {}
         self._stepped: set[int] = set()
@@ -206,6 +207,7 @@ class SeveredValues(BackwardMode):
                     self._shared.add(place[0])
                 elif live and forward_frames(sys._getframe()) is None:
                     outcome = self._stopped_at(place, name, args, given, outcome)
+        self._updates.computed(self._stopped.origins(given), given, self._stepped)
         self._stopped.computed(name, given, _written(args, outcome))
         return None if name == "__setitem__" else outcome
 
@@ -232,6 +234,7 @@ class SeveredValues(BackwardMode):
         known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
         known.stopped = stop
         known.look(sources)
+        self._updates.stopped(place, sources)
         step = self._step_at(place)
         if step:
             outcome = _moved(name, args, given, outcome, step)
@@ -315,12 +318,15 @@ class SeveredValues(BackwardMode):
                 loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
                 if not whole and not any(args[CREATE_GRAPH : CREATE_GRAPH + 1]):
                     result = self._derived(roots, inputs, result)
+                elif not whole:
+                    self._updates.recorded(tensors_in((result,)), inputs)
                 self._steps += not whole and any(map(_is_trained, inputs))
                 every = told_apart(filter(_is_tensor, given.values()))
                 self.found.append(Round(loss, every, left, tuple(self._read), whole))
             if whole:
                 self._leaving.clear()
                 self._stopped.clear()
+                self._updates.clear()
                 self._since = sequence()
                 self._wholes += 1
             if self._is_enough():
@@ -374,10 +380,15 @@ class SeveredValues(BackwardMode):
         own = told_apart(filter(_is_tensor, (given.get(key) for key in behind)))
         left = Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
         if leaving.stopped is not None:
-            return replace(left, stopped=self._why(place, leaving))
+            return replace(left, stopped=self._why(place, leaving, inside))
         return replace(left, stopped=Stop.ARRAY) if shared and leaving.array else left
 
-    def _why(self, place: tuple[CodeRange, ...], leaving: _Leaving) -> Stop:
+    def _why(
+        self, place: tuple[CodeRange, ...], leaving: _Leaving, inside: Collection[Any]
+    ) -> Stop:
+        if self._updates.is_at(place):
+            dropped = all(t.grad_fn not in inside for t in leaving.sources)
+            return Stop.UPDATE if dropped else Stop.MEANT
         stopped, alike = self._stopped, self._stopped.weighs_alike(place)
         zeros = stopped.nothing_left({at: kept.sources for at, kept in self._leaving.items()})
         if alike is False or place in zeros or stopped.passed_through(place, leaving.sources):

@@ -7,7 +7,7 @@ from element to element is the score function's, which needs no gradient of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ import torch
 
 from ..isolation.type_checks import with_subclasses
 from ..nodes import GraphTraversal
-from .gradient_log import MAX_NODES
+from .gradient_log import MAX_NODES, leaves_of
 from .nonfinite import frames
 from .reference import replaced
 from .tracked import has_history, tensors_in
@@ -101,6 +101,10 @@ class StoppedValues:
             elif not self._densities and _is_sum(made):
                 self._sums += [(place, made.grad_fn) for place in places]
 
+    def origins(self, given: Iterable[torch.Tensor]) -> tuple[Hashable, ...]:
+        """The places at which these, or what they were computed of, were stopped."""
+        return self._from.origins(given)
+
     def used(self, given: Iterable[torch.Tensor], stops: bool) -> None:
         """An operation reads these; it may be written to stop what it is given."""
         for place in self._from.origins(given) if not self._samples else ():
@@ -174,6 +178,50 @@ class StoppedValues:
         that it is no score function; None where none is taken."""
         found = self._weights.get(place)
         return None if found is None else all(weights.equal for weights in found.values())
+
+
+@dataclass
+class StoppedUpdates:
+    """Derivatives that were recorded and then stopped, and where one was computed with what it is
+    with respect to, if that is trained: `p - lr * g.detach()`."""
+
+    #: By identity, each with the tensors that it is with respect to; they are held.
+    _recorded: dict[int, tuple[torch.Tensor, tuple[torch.Tensor, ...]]] = field(
+        default_factory=dict
+    )
+    _inputs: dict[Hashable, list[torch.Tensor]] = field(default_factory=dict)
+    _found: set[Hashable] = field(default_factory=set)
+
+    def clear(self) -> None:
+        """A round is over."""
+        self._recorded.clear()
+        self._inputs.clear()
+        self._found.clear()
+
+    def recorded(self, results: Iterable[torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> None:
+        self._recorded.update({id(t): (t, inputs) for t in results})
+
+    def stopped(self, place: Hashable, sources: Iterable[torch.Tensor]) -> None:
+        """These were stopped at a place."""
+        for source in sources:
+            if id(source) in self._recorded:
+                self._inputs.setdefault(place, []).extend(self._recorded[id(source)][1])
+
+    def computed(
+        self,
+        places: Iterable[Hashable],
+        given: Sequence[torch.Tensor],
+        stepped: Collection[int],
+    ) -> None:
+        """An operation reads what was stopped at these; optimizers hold what has `stepped`."""
+        for place in places if self._inputs else ():
+            inputs = [t for t in self._inputs.get(place, ()) if any(t is g for g in given)]
+            leaves = leaves_of(inputs)[0] if inputs else ()
+            if any(isinstance(t, torch.nn.Parameter) or id(t) in stepped for t in leaves):
+                self._found.add(place)
+
+    def is_at(self, place: Hashable) -> bool:
+        return place in self._found
 
 
 def _is_sum(tensor: torch.Tensor) -> bool:

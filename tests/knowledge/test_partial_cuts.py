@@ -214,8 +214,19 @@ def tiled(rows):
     with torch.no_grad():
 {textwrap.indent(TILING, " " * 8)}# %%
 """
+INNER = (
+    "h = enc(x).tanh()\ninner = F.mse_loss(head(h), y)\n"
+    "g, = torch.autograd.grad(inner, head.weight, create_graph=True)\n{}"
+    "fast = head.weight - 0.1 * g{}\nloss = F.mse_loss(F.linear(h, fast, head.bias), y)"
+)
 #: What stands before the loop, its body, the line to blame, what the first rewrite brings in.
 STOPS = {
+    "an inner step whose graph was asked for": (
+        "",
+        INNER.format("", ".detach()"),
+        "fast = head.weight - 0.1 * g.detach()",
+        ["fast = head.weight - 0.1 * g"],
+    ),
     "a hook of teacher and student": (
         TAPS,
         "with torch.no_grad():\n    teacher(x)\nloss = F.mse_loss(head(enc(x)), y)\n"
@@ -604,6 +615,14 @@ MEANT = {
     "first-order step": (
         "", f"{H}g = torch.autograd.grad(F.mse_loss(head(h), y), head.weight, retain_graph=True)"
         "[0]\nloss = F.mse_loss(F.linear(h, head.weight - 0.1 * g, head.bias), y)", ""),
+    "first-order step by choice": ("first_order = True\n", INNER.format(
+        "if first_order:\n    g = g.detach()\n", ""), ""),
+    "a recorded derivative that weighs": (
+        "", INNER.format("w = g.detach().norm()\n", "") + " + w * inner", ""),
+    "adversarial example of a recorded derivative": (
+        "", "z = x.clone().requires_grad_()\n"
+        "g, = torch.autograd.grad(F.mse_loss(head(enc(z)), y), z, create_graph=True)\n"
+        "h = enc(z + 0.1 * g.detach()).tanh()\nloss = F.mse_loss(head(h), y)", ""),
     "weighed by gradients": (
         "", f"{H}one, two = F.mse_loss(head(h), y), h.pow(2).mean()\n"
         "a, b = (torch.autograd.grad(l, enc.weight, retain_graph=True)[0].norm()"

@@ -6,7 +6,8 @@ torch functions disabled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable, Mapping, Sequence, Set
 from types import FrameType
 from typing import Any
 
@@ -386,13 +387,16 @@ class Detectors:
         return CandidateFault("cancelled-difference", {"operation": found, "backward": (backward,)})
 
     def partial_cuts(
-        self, sites: CallSites, is_helper: Callable[[int], bool]
+        self,
+        sites: CallSites,
+        is_helper: Callable[[int], bool],
+        conditions: Callable[[int], Set[ast.AST]],
     ) -> CandidateFault | None:
         """Where values left the graph that a loss of the cell may depend on."""
         roots = sorted(self._roots.values(), key=lambda mark: mark.clock, reverse=True)
         lost = {m.site for s in self.gradients.graph_cuts() if s.sure for m in s.marks["cut"]}
         told = self.cuts.of_terms_with(lost)
-        return partial_cut(self.cuts, sites, roots, self._told, is_helper, told)
+        return partial_cut(self.cuts, sites, roots, self._told, is_helper, conditions, told)
 
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -64,6 +65,7 @@ class CutSite:
     added: int = 0  #: when a loss last had what left in the round as a term without a graph
     wide: bool = False  #: what it was added to is no number: perhaps what it was computed of
     into: bool = False  #: without recording, it was written into a result that has a graph
+    derivative: int | None = None  #: the site that gave what left, and recorded how
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class Cuts:
         self.terms: set[frozenset[int]] = set()  #: of each number without a graph that was added
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
+        self._derived: dict[int, tuple[Weak, int]] = {}  #: derivatives, with their sites
         self._since = 0
         self._begun = 0  #: when the cell did
         self._previous = 0  #: the time of the last backward
@@ -131,6 +134,14 @@ class Cuts:
         adversarial example, a sample, a first-order update) they are meant so."""
         self._look_above(self._at(mark, "derivative"), roots)
 
+    def derived(self, results: Iterable[Tensor], site: int) -> None:
+        """torch.autograd.grad gave these, with a graph of their own, as it was asked for."""
+        for tensor in results:
+            self._derived[id(tensor)] = Weak(tensor, partial(self._forget, id(tensor))), site
+
+    def _forget(self, key: int, _: object) -> None:
+        self._derived.pop(key, None)
+
     def written(self, target: Tensor, sources: Iterable[Tensor], mark: Mark, way: str) -> None:
         """The values of `sources` were written into `target`, whose graph does not know it."""
         for source in sources:
@@ -148,6 +159,8 @@ class Cuts:
             if any(self._is_fresh(source, cut.way) for source in sources):
                 cut.fresh = cut.clock
             for source in sources:
+                if id(source) in self._derived:
+                    cut.derivative = self._derived[id(source)][1]
                 for leaf in leaves_above(source):
                     cut.above[id(leaf)] = weak(leaf)
             cut.looks += not known < len(cut.above) <= _MOST_ABOVE

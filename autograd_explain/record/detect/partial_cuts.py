@@ -1,15 +1,17 @@
 """Where values left the graph that a loss may depend on, while other terms reach what they came
 from: only another run of the cell tells whether it does, and whether its gradient lacks that.
 
-A `.detach()` or a `no_grad` that was written is taken at its word, but for three: where what left
+A `.detach()` or a `no_grad` that was written is taken at its word, but for four: where what left
 is a term of a loss of which nothing else is computed, so that no gradient at all knows of it; where
 the line detaches values that have no graph as well, as what a teacher and its student share does;
-and where a distribution drew a sample that it could have computed.
+where a distribution drew a sample that it could have computed; and where it drops the graph of a
+derivative that was just recorded because the program asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+import ast
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import takewhile
 from types import CodeType
@@ -21,6 +23,7 @@ from .graph_cuts import Cuts, CutSite
 
 #: Of what was written to stop a gradient, or ran where none is recorded.
 _STOPS = ("detach", "data", "no_grad", "written", "operation")
+_WRITTEN = ("detach", "data")
 _DISTRIBUTIONS = "/torch/distributions/"
 #: How late in a cell another run looks for what is first computed there, in seconds and rounds.
 _SOON, _MAX_ROUNDS = 1.0, 200
@@ -32,11 +35,13 @@ def partial_cut(
     roots: Sequence[Mark],
     since: int,
     is_helper: Callable[[int], bool],
+    conditions: Callable[[int], Set[ast.AST]],
     told: Container[int] = (),
 ) -> CandidateFault | None:
     """What to ask of another run: `cut` are the calls by which values left, `backward` the roots,
     the last one first; `stops` are files and lines of those that were written as a stop.
     `is_helper` says of a site that all which its function does is to stop a gradient;
+    `conditions` are what it depends on in the text whether a site runs;
     of what is `told` it is known that nothing of its term is in a graph."""
     if not roots:
         return None
@@ -46,6 +51,8 @@ def partial_cut(
     def is_asked(cut: CutSite) -> bool:
         if (cut.added > since and cut.site not in told) or is_drawn(sites, cut.site):
             return True
+        if cut.derivative is not None and cut.way in _WRITTEN:
+            return conditions(cut.site) <= conditions(cut.derivative)
         return _line(sites, cut.site) in idle and not is_helper(cut.site)
 
     asked = [cut for cut in stops if is_asked(cut)]

@@ -60,8 +60,9 @@ class Backwards(Watching):
             if self._running or not self._is_watching():
                 return engine(outputs, *args, **kwargs)
             whole = kwargs.get("accumulate_grad") is True
+            recorded = any(args[CREATE_GRAPH : CREATE_GRAPH + 1])
             site = self._before(sys._getframe(1), outputs, args[INPUTS : INPUTS + 1], whole)
-            if not whole and not any(args[CREATE_GRAPH : CREATE_GRAPH + 1]):
+            if not whole and not recorded:
                 self._without_graph(outputs, site)
             before = sequence()
             leave = self._go_inside()
@@ -71,6 +72,9 @@ class Backwards(Watching):
                 self._running = False
                 leave()
             self._after(before, site)
+            if not whole and recorded:
+                with Noting(self._recorder):
+                    self._recorder.suspicion.cuts.derived(tensors_in((result,)), site)
             return result
 
         return run

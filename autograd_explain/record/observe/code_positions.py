@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, SimpleNamespace
 
@@ -53,6 +54,24 @@ class CodePosition:
         # IPython 7.34 names a cell's top level "<cell line: 3>".
         top = self.function.startswith(("<module>", "<cell line:"))
         return self.source.place(self.line, None if top else self.function, node)
+
+
+def conditions_around(spot: CodePosition) -> Iterator[ast.AST]:
+    """The choices that a step is an outcome of; whether there is a value at all is none."""
+    inner = spot.node or spot.statement
+    for outer in () if inner is None else spot.source.around(inner):
+        tested = getattr(outer, "test", None)
+        if isinstance(outer, (ast.If, ast.IfExp)) and inner is not tested:
+            if not _asks_for_none(outer.test):
+                yield outer
+        elif isinstance(outer, (ast.BoolOp, ast.match_case)):
+            yield outer
+        inner = outer
+
+
+def _asks_for_none(test: ast.expr) -> bool:
+    compared = test.comparators[0] if isinstance(test, ast.Compare) else None
+    return isinstance(compared, ast.Constant) and compared.value is None
 
 
 def operands_of(node: ast.AST | None) -> list[ast.expr]:
