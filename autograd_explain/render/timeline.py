@@ -32,10 +32,12 @@ def stops_of(finding: Finding, language: str) -> tuple[Stop, ...]:
         word("stop_saved", language),
         _where(finding.event(What.SAVED)),
     )
-    writes = [e for e in finding.events if e.what is What.CHANGED]
+    writes = _by_version([e for e in finding.events if e.what is What.CHANGED])
     last = str(culprit.current_version)
     # Two events of one line and version are one write: a view and its base share the counter.
-    changed = list(dict.fromkeys(_write(e, last, language) for e in _by_version(writes))) or [
+    versions = [*("?" for _ in writes[1:]), last]  # after each, where it was not counted
+    pairs = zip(writes, versions, strict=False)
+    changed = list(dict.fromkeys(_write(e, v, language) for e, v in pairs)) or [
         Stop("guilty", last, word("stop_changed", language), "?")
     ]
     if len(changed) > MOST - 2:
@@ -56,8 +58,8 @@ def _by_version(writes: list[Event]) -> list[Event]:
     return sorted(writes, key=lambda e: e.version or 0)
 
 
-def _write(event: Event, last: str, language: str) -> Stop:
-    version = last if event.version is None else str(event.version)
+def _write(event: Event, uncounted: str, language: str) -> Stop:
+    version = uncounted if event.version is None else str(event.version)
     return Stop("guilty", version, word("stop_changed", language), _where(event))
 
 

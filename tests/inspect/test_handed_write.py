@@ -95,6 +95,10 @@ for step in range(2):
     loss.backward()
 """
 ADD = "for i in [0, 1]: pooled.index_add_(0, torch.tensor([i]), torch.ones(1, 3))"
+ROWS = """for i in range(1, pooled.size(0)):
+            pooled[i] *= 0.5
+            pooled[i] += 1.0"""
+PICKED = "for i in [[0, 1], [0, 2]]: pooled[i] -= 1.0"
 BOTH = "loss = pooled.sum() + drop(maps)"
 PART = "pooled, x = pooled * 1.0, scale(pooled); maps[1].mul_(2.0)"
 OTHER = "old = pooled; pooled = pooled + 1; pooled.mul_(2.0); scale(old)"
@@ -116,6 +120,8 @@ def _lines(found: Finding[Any], what: What) -> list[str]:
             "maps[0]",
         ),
         (ADD, "pass", "loss = pooled.sum()", ADD, "pooled"),
+        (ROWS, "pass", "loss = pooled.sum()", "pooled[i] *= 0.5", "pooled"),
+        (PICKED, "pass", "loss = pooled.sum()", PICKED, "pooled"),
     ],
 )
 def test_the_write_to_a_part_of_what_a_module_returned(
@@ -133,6 +139,8 @@ def test_the_write_to_a_part_of_what_a_module_returned(
         ("pass", "if not on: each.mul_(2.0)", f"scale(maps[0]); {BOTH}"),
         ("pass", "each = each.clone(); each.mul_(2.0)", f"scale(maps[0]); {BOTH}"),
         ("pass", "each[[0, 1]].mul_(2.0)", f"scale(maps[0]); {BOTH}"),
+        ("pass", ROWS.replace("pooled", "each.clone()"), f"scale(maps[0]); {BOTH}"),
+        ("for i in range(len(x)): maps[1][i] *= 0.5", "pass", f"scale(maps[0]); {BOTH}"),
         (OTHER, "pass", "loss = pooled.sum()"),
         (PART, "pass", "loss = pooled.sum() + drop(maps)"),
     ],

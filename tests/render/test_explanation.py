@@ -340,6 +340,13 @@ def test_a_write_stands_once_in_the_timeline() -> None:
     assert [stop.version for stop in stops_of(twice, "en")] == ["1", "2", "2 ≠ 1"]
 
 
+def test_of_writes_that_were_not_counted_only_the_last_one_has_a_version() -> None:
+    uncounted = replace(WRITE, version=None)
+    elsewhere = replace(uncounted, place=NEEDS.place)
+    stops = stops_of(finding(SAVED, uncounted, elsewhere, NEEDS), "en")
+    assert [stop.version for stop in stops] == ["1", "?", "2", "2 ≠ 1"]
+
+
 def test_a_list_of_names_is_cut_between_names() -> None:
     names = [f"policy.cell.long_name_{n}.weight.grad" for n in range(9)]
     assert name_list(names) == f"{names[0]}, {names[1]}, … (9)"

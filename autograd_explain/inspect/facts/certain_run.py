@@ -2,8 +2,9 @@
 library modules, with what is known of the values.
 
 Nothing is run.  Statements before the failing lines have run, and so have the functions that they
-call and the loops in them over what is not empty; a branch may not have.  A name of a failing
-frame still is what it was at a statement unless it was bound after that.
+call and the loops in them over what is not empty; a branch may not have.  What stands in a loop
+over what is not known is told apart: it ran unless that was empty.  A name of a failing frame
+still is what it was at a statement unless it was bound after that.
 """
 
 from __future__ import annotations
@@ -65,13 +66,15 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class RanWrite:
-    """An in-place write that ran; `target` is what it calls the tensor, views of it left out."""
+    """An in-place write that ran, for `certain` or unless the loop around it had no round; `target`
+    is what it calls the tensor, views of it left out."""
 
     write: SourceWrite
     target: ast.expr
     value: Known
     place: Place
     chain: tuple[Place, ...]
+    certain: bool = True
 
 
 @dataclass(eq=False)
@@ -132,6 +135,7 @@ class CertainRun:
         self.calls: list[LibraryCall] = []
         self._scene = scene
         self._steps = 0
+        self._certain = True
         for live in scene.incident.user_frames:
             self._frame(live)
 
@@ -213,19 +217,26 @@ class CertainRun:
         known = ((node, self._value(node, names)) for node in _written(write))
         for node, value in [(n, v) for n, v in known if v.is_tensor][:1]:
             target = self._unviewed(node, names)
-            self.writes.append(RanWrite(write, target, value, names.place, names.chain))
+            ran = RanWrite(write, target, value, names.place, names.chain, self._certain)
+            self.writes.append(ran)
 
     def _loop(self, loop: ast.For, names: _Names) -> None:
         if any(isinstance(n, (ast.Return, ast.Break)) for n in ast.walk(loop)):
             return
         before, bound = names.taken, {n.id for n in _stores(ast.walk(loop))}
         own = {n.id for n in _stores(ast.walk(loop.target))}
-        for element in self._elements(loop.iter, loop.target, names):
+        rounds = list(self._elements(loop.iter, loop.target, names))
+        certain, calls = self._certain, len(self.calls)
+        unknown = not rounds and self._value(loop.iter, names).live is MISSING
+        self._certain = certain and not unknown
+        for element in rounds or [{}] * unknown:
             names.forget(bound)
             names.taken = {**before, **dict.fromkeys(own, Known()), **element}
             self._block(loop.body, names)
             names.at = loop
-        names.taken = before
+        names.taken, self._certain = before, certain
+        if unknown:
+            del self.calls[calls:]
 
     def _elements(
         self, over: ast.expr, target: ast.expr, names: _Names

@@ -22,7 +22,7 @@ from ..live.graph import SavedTensor
 from ..live.names import shares_memory
 from ..scene import Scene
 from .certain_run import CertainRun, LibraryCall, RanWrite
-from .statements import SourceWrite, writes_in
+from .statements import Form, SourceWrite, writes_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,11 @@ def handed(scene: Scene, saved: SavedTensor) -> Handed:
     return Handed(told, _saver(calls, saved))
 
 
+def _kind(name: str) -> str:
+    """`CopySlices` of `torch::autograd::CopySlices`, `MulBackward` of `MulBackward0`."""
+    return name.rpartition("::")[2].rstrip("0123456789")
+
+
 def _event(ran: RanWrite) -> TraceEvent:
     target = ast.unparse(ran.target)
     return TraceEvent(0, ran.place, ran.write.op, ran.chain, target=target)
@@ -68,12 +73,12 @@ class _Saved:
     saved: SavedTensor
 
     def is_written_by(self, ran: RanWrite) -> bool:
-        """Whether a write reached it: a live name has it, or the graph shows the write to what a
-        library's call has returned."""
+        """Whether a write reached it: a live name has it where the write is certain, or the graph
+        shows the write to what a library's call has returned."""
         value, call = ran.value.live, ran.value.call
         if is_a(value, torch.Tensor):
             shared = shares_memory(value, self.saved.tensor)
-            return shared and value._version == self.saved.current_version
+            return shared and ran.certain and value._version == self.saved.current_version
         returned = call is not None and self.is_of(call, returned=True)
         return returned and self._is_in_graph(ran.write)
 
@@ -81,9 +86,11 @@ class _Saved:
         """Whether all newer nodes of the written kind take the saved result, one after the other,
         and no other statement of the program writes in that way."""
         kind = write.op.strip("_").title().replace("_", "")
-        names, made = {f"{kind}Backward", "CopySlices"}, self.saved.node
+        part = write.form is Form.ITEM  # written through a view, or where an index says
+        names = {"CopySlices", "IndexPutBackward" if part else f"{kind}Backward"}
+        made = self.saved.node
         newer = [n for n in self.scene.graph.inner if n.sequence > made.sequence]
-        chain = [made, *(n for n in reversed(newer) if n.name.rstrip("0123456789") in names)]
+        chain = [made, *(n for n in reversed(newer) if _kind(n.name) in names)]
         linked = all(n.node.next_functions[0][0] is below.node for below, n in pairwise(chain))
         others = [w for _, w in writes_in(self.scene.index) if w.op == write.op]
         alone = all(w.statement is write.statement for w in others)
