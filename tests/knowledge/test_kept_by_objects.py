@@ -112,6 +112,30 @@ class Inner(torch.nn.Module):
                 self._cached_norm = found
         return eval("(x @ n).relu()", {"x": x, "n": found})
 
+class Strategy:
+    def __init__(self, weight):
+        self.factor = weight.square() + 1
+
+class Factored(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.strategy = torch.nn.Parameter(torch.ones(3)), None
+    def _forget(self):
+        self.strategy = None
+    def train(self, mode=True):
+        self._forget()
+        return super().train(mode)
+    def forward(self, x):
+        if self.strategy is None:
+            self.strategy = Strategy(self.weight)
+        return x * self.strategy.factor
+
+class Leaky(Factored):
+    def forward(self, x):
+        last = 0.0 if self.strategy is None else self.strategy
+        self.strategy = (self.weight * x + last).tanh()
+        return self.strategy
+
 class SparseConv(torch.nn.Module):
     def __init__(self, size, cached=False):
         super().__init__()
@@ -941,3 +965,48 @@ def test_a_package_object_with_parameters_of_its_own_is_not_made_again() -> None
     cells = cells_of(BEGIN + GIVEN.format("Shifted(self.width, 3)") + STEPS)
     found = explained(cells)
     assert not any("@property" in added(cells, edited(cells, r)) for r in found.rewrites)
+
+
+EVALUATED = """
+net = {}().eval()
+opt = torch.optim.SGD({}, lr=0.1)
+# %%
+def follow(x):
+    for _ in range(3):
+        opt.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        opt.step()
+        with torch.no_grad():
+            x -= 0.1
+# %%
+follow(torch.ones(2, 3, requires_grad=True))
+"""
+SWITCHED = ["net.train()", "net.eval()"]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_training_mode_empties_is_emptied_before_the_call(watched: bool) -> None:
+    cells = cells_of(BEGIN + EVALUATED.format("Factored", "net.parameters()"))
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None
+    assert found.finding.tensors[0].names[0] == "net.strategy.factor"
+    repaired = [edited(cells, rewrite) for rewrite in found.rewrites]
+    assert [[line.strip() for line in added(cells, new)] for new in repaired] == [SWITCHED]
+    run(repaired[0])
+
+
+def test_what_nothing_trains_is_filled_with_what_the_rounds_begin_with() -> None:
+    cells = cells_of(BEGIN + EVALUATED.format("Factored", "[torch.ones(1)]"))
+    found = explained(cells)
+    repaired = edited(cells, found.rewrites[0])
+    new = [line.strip() for line in added(cells, repaired)]
+    assert new == ["with torch.no_grad():", "net(x)"]
+    run(repaired)
+
+
+def test_a_state_that_training_mode_would_begin_again_is_carried_on() -> None:
+    cells = cells_of(BEGIN + EVALUATED.format("Leaky", "net.parameters()"))
+    new = [added(cells, edited(cells, rewrite)) for rewrite in explained(cells).rewrites]
+    assert any("net.strategy = net.strategy.detach()" in map(str.strip, lines) for lines in new)
+    assert SWITCHED not in [[line.strip() for line in lines] for lines in new]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 import torch
 
-from ...isolation.type_checks import is_a, items, table_of
+from ...isolation.type_checks import bases, is_a, items, table_of
 from ...model import Place
 from ...program import is_of_package
-from ..live.class_source import parsed
+from ..live.class_source import function_node, parsed
+from ..live.names import without_item
 from ..scene import Scene
+from .container_puts import live_object
+
+_DEPTH = 3  #: calls that a method leaves the emptying to
 
 
 def options_of(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place, str]]:
@@ -77,3 +82,66 @@ def caching_options(scene: Scene) -> tuple[tuple[Place, str], ...]:
             if kept and all(v.grad_fn is None for v in kept):
                 found |= dict.fromkeys(options_of(scene, module, attribute))
     return tuple(found)
+
+
+def emptied_by_train(scene: Scene, names: Iterable[str]) -> torch.nn.Module | None:
+    """The module in eval mode that has a value by one of these names, `gp.strategy.kept`, and
+    empties what leads to it when it is put into training mode."""
+    for name in names:
+        path, rest = without_item(name), ""
+        while "." in path:
+            path, _, rest = path.rpartition(".")
+            owner = live_object(scene, path)
+            if is_a(owner, torch.nn.Module) and not owner.training:
+                kept = without_item(rest)
+                if any(_empties(m, kept, type(owner), _DEPTH) for m in _methods(owner, "train")):
+                    return owner
+    return None
+
+
+def holds_in_eval(whole: Any, part: torch.nn.Module | None) -> bool:
+    """Whether a module has this one in it, or is it, and all of it is in eval mode, so that putting
+    it into training mode and back leaves every mode as it was."""
+    modules = list(whole.modules()) if is_a(whole, torch.nn.Module) else []
+    return any(m is part for m in modules) and not any(m.training for m in modules)
+
+
+def _methods(owner: torch.nn.Module, name: str) -> Iterator[FunctionType]:
+    """All of a name that its classes define, which call each other; torch's own aside."""
+    found = (vars(kind).get(name) for kind in bases(type(owner)) if kind is not torch.nn.Module)
+    return (method for method in found if isinstance(method, FunctionType))
+
+
+def _empties(function: FunctionType, attribute: str, kind: type, depth: int) -> bool:
+    """Whether a method of a class's, or a function that it hands the object, empties an attribute:
+    in its own text, or in what it calls."""
+    node = function_node(function)
+    for inside in () if node is None else ast.walk(node):
+        if isinstance(inside, ast.Assign) and any(
+            getattr(target, "attr", "") == attribute and _is_empty(value)
+            for target, value in _pairs(inside)
+        ):
+            return True
+        if isinstance(inside, ast.Call) and depth:
+            called = _called(function, inside, kind)
+            if called is not None and _empties(called, attribute, kind, depth - 1):
+                return True
+    return False
+
+
+def _called(function: FunctionType, call: ast.Call, kind: type) -> FunctionType | None:
+    """`self.clear()` of a class, or `clear(self)` of a module."""
+    if ast.unparse(call.func).startswith("self.") and isinstance(call.func, ast.Attribute):
+        found = next((vars(k)[call.func.attr] for k in bases(kind) if call.func.attr in vars(k)), 0)
+    else:
+        given = [ast.unparse(a) for a in call.args]
+        name = call.func.id if isinstance(call.func, ast.Name) and given == ["self"] else ""
+        found = function.__globals__.get(name, 0)
+    return found if isinstance(found, FunctionType) else None
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """`None`, `{}` or `[]`"""
+    none = isinstance(value, ast.Constant) and value.value is None
+    shown = isinstance(value, (ast.Dict, ast.List)) and not list(ast.iter_child_nodes(value))
+    return none or shown

@@ -11,7 +11,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, switched_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
@@ -118,6 +118,12 @@ propose: Propose[Details] = by_table(
     Fix("no_grad", _unrecorded),
     Fix("detach_running", _running, when=lambda d: not d.looks_back, changes=True),
     Fix("when_read", _when_read, when=lambda d: d.stored, changes=True),
+    Fix(
+        "emptied",
+        lambda s: switched_before(s.program, s.details.copied, s.details.copied_text),
+        when=lambda d: d.emptied,
+        changes=True,
+    ),
     Fix("drop", _dropped, when=lambda d: d.stored and not d.running),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )

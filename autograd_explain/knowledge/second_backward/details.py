@@ -67,6 +67,8 @@ class Details:
     handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
     set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
+    lasts: bool = False  #: an object of a library still holds what it has computed once
+    emptied: str = ""  #: the module that empties it where it is put into training mode
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it
     filled: str = ""  #: what the function calls that of its input into which it wrote the old value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autograd_explain.inspect.facts.library_cache import emptied_by_train
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -25,7 +26,7 @@ from .evidence import gather
 from .freed_part import FreedPart, earlier_backwards, freed_part
 from .given_once import given_once
 from .handed_object import handed_object
-from .kept_by_library import KeptByLibrary, is_trained, kept_by_library
+from .kept_by_library import KeptByLibrary, is_trained, kept_by_library, run_at
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
@@ -89,6 +90,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = loop.given if loop is not None and loop.given is not None else kept
     kept = kept if library is None else library.place
+    emptied = emptied_by_train(scene, culprit.names)
+    owner = emptied if library is None else library.owner
+    live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
+    lasts = owner is not None and not {*live}.isdisjoint(culprit.names)
     remembers = None if memory is None else memory.place
     step = None if stepped is None else stepped.moment.place
     first = scene.place if part.first is None else part.first.place
@@ -115,7 +120,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             set_again=_set_again(library),
-            constant=library is not None and not is_trained(scene, known.calls, library.owner),
+            constant=owner is not None and not is_trained(scene, known.calls, owner),
+            lasts=lasts,
+            emptied=run_at(scene, kept, emptied) if lasts and emptied is not None else "",
         ),
     )
 

@@ -12,7 +12,12 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
-from autograd_explain.inspect.facts.library_cache import is_cache, options_of, setters
+from autograd_explain.inspect.facts.library_cache import (
+    holds_in_eval,
+    is_cache,
+    options_of,
+    setters,
+)
 from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
@@ -139,6 +144,22 @@ def _setting(scene: Scene, call: ExprAt, owner: Any, attribute: str) -> Iterator
             value = MISSING if spot is None else scene.slicer.value(spot)
             if value is owner or (value is MISSING and spot is not None and spot.text in named):
                 yield scene.slicer.at(source, node)
+
+
+def run_at(scene: Scene, place: Place | None, part: torch.nn.Module) -> str:
+    """What a line calls the module in eval mode that it runs, which has this one in it."""
+    source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+    calls = () if source is None or statement is None else ast.walk(statement)
+    for call in (scene.slicer.at(source, n) for n in calls if source and isinstance(n, ast.Call)):
+        for spot in _owners(call):
+            value = scene.slicer.value(spot)
+            if value is MISSING:  # of a call that has ended
+                last = spot.text.rpartition(".")[2]
+                named = {id(m): m for n, m in scene.names.held_modules if n.endswith(f".{last}")}
+                value = named.popitem()[1] if len(named) == 1 else MISSING
+            if holds_in_eval(value, part):
+                return spot.text
+    return ""
 
 
 def is_trained(scene: Scene, calls: Calls, owner: Any) -> bool:

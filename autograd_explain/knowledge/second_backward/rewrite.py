@@ -13,7 +13,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
+from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind, switched_before
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
@@ -209,6 +209,8 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         return
     if finding.details.cache and name:
         yield from differing("clear_cache", line_behind(program, failed, f"{name} = None"))
+    if finding.details.lasts and not finding.details.constant:
+        return  # cut off, what it was computed from would not be trained any more
     anew = None if failed is None else begun_anew(program, failed, name)
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
@@ -232,7 +234,8 @@ def _each_detached(program: Program, failed: Place | None, each: Each) -> Edits 
 def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """What a library's object keeps is computed before the loop, where nothing trains it there."""
     cause, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
-    if finding.details.constant and (found := filled_first(program, cause, failed)):
+    kept = finding.details.lasts
+    if finding.details.constant and (found := filled_first(program, cause, failed, kept=kept)):
         yield from differing("repair_filled_first", found[1], code=found[0])
 
 
@@ -372,6 +375,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if not held:  # what the program itself hands on is not to be left out
         yield from not_kept(program, details.options)
     yield from _filled_first(finding, program)
+    module = details.emptied
+    anew = switched_before(program, finding.place(What.CAUSE), module)
+    yield from differing("repair_emptied", anew, code=module)
     yield from differing("own_copy", deep_copied(program, details.handed))
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)

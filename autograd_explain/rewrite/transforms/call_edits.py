@@ -124,6 +124,12 @@ def line_put(program: Program, place: Place | None, code: str, *, after: bool) -
 line_before, line_behind = partial(line_put, after=False), partial(line_put, after=True)
 
 
+def switched_before(program: Program, place: Place | None, module: str) -> Edits | None:
+    """A module that is in eval mode put into training mode and back before a statement, so that it
+    empties what it keeps."""
+    return line_before(program, place, f"{module}.train()\n{module}.eval()\n") if module else None
+
+
 def called_sooner(program: Program, place: Place | None, *goals: Place | None) -> Edits | None:
     """A statement that gives no name a value put before the first of others of its block, or in it.
 

@@ -11,7 +11,15 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import bound_in, effects, local_names, reads_any, rebinds_any, takes_next
+from ..analysis.effects import (
+    bound_in,
+    effects,
+    local_names,
+    parameter_names,
+    reads_any,
+    rebinds_any,
+    takes_next,
+)
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
     bare,
@@ -441,22 +449,32 @@ def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement
 
 
 def filled_first(
-    program: Program, place: Place | None, failed: Place | None = None
+    program: Program, place: Place | None, failed: Place | None = None, *, kept: bool = False
 ) -> tuple[str, Edits] | None:
     """`with torch.no_grad(): f(x)` before the loop that calls `f(x)`, and that call.
 
     The call at `place`; where that stands in a function, the one of the function in the loop around
-    `failed`.  None where it reads what the rounds give new values.
+    `failed`.  None where it reads what the rounds give new values; where it is known that what the
+    first of them computes is `kept`, the value that this one starts with will do.
     """
     for tree, call in _calls_in_loops(program, place, failed):
         loop = tree.loops(call)[0]
         guard = Imports.of(program, tree.source).local("torch.no_grad")
-        fixed = effects(call).reads.isdisjoint(bound_in(loop))
+        fixed = effects(call).reads.isdisjoint(bound_in(loop) - _begun(tree, loop, kept))
         if guard is not None and fixed and method_name(call) not in LEARNS:
             before = block(f"with {guard}():\n    {{c}}", c=bare(call))
             edits = Draft(tree).before(loop, [before]).edits()
             return None if edits is None else (tree.code(call), edits)
     return None
+
+
+def _begun(tree: Tree, loop: cst.For | cst.While, kept: bool) -> set[str]:
+    """The names that have a value before a loop, which its first round begins with."""
+    siblings, at = tree.siblings(loop)
+    scope = tree.scope_of(loop)
+    given = parameter_names(scope) if isinstance(scope, cst.FunctionDef) else set()
+    each = {dotted(leaf) for target in targets(loop) for leaf in unpacked(target)}
+    return given.union(*map(bound_in, siblings[:at])) - each if kept else set()
 
 
 def _calls_in_loops(
