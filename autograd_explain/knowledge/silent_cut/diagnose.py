@@ -77,7 +77,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     options = caching_options(scene) if kept_on and memory is None else ()
     turned = _turned_off(scene) if variant == "no_grad" else None
     variant = "off_in_library" if turned else variant
-    called = _modules_of(scene, lost) if turned else (operand, *kept)
+    called = _modules_of(scene, lost) if turned or variant == "unused" else ()
+    called = called if turned else (*called, operand, *kept)
     fact = culprit(scene, next(iter(lost), None), *called, *names[1:])
     inside = turned.inside if turned else cuts[0].inside
     options = options_behind(scene, inside) if variant in _OF_LIBRARY else options
@@ -108,7 +109,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "inside_place": label(inside),
             "place": label(call or first.place),
             "value": str(scene.incident.evidence.get("value", "")),
-            "passed": str(scene.incident.evidence.get("passed", "")),
+            "passed": str(scene.incident.evidence.get("passed", "")) or listed(_reached(scene)),
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
@@ -128,6 +129,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
     )
+
+
+def _reached(scene: Scene) -> tuple[str, ...]:
+    """What the term of a loss gives its gradient to."""
+    return tuple(name_of(scene, tensor) for tensor in tensors(scene, "reached"))
 
 
 def _numbers(scene: Scene, cut: TraceEvent) -> tuple[Kept, ...]:
@@ -155,7 +161,7 @@ def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:
 def _is_awaited(scene: Scene, variant: str) -> bool:
     """Not where a second cut stands in the way, so that no rewrite of the first alone gives a
     gradient, nor where other terms of the loss give one."""
-    return variant not in ("term", *_SUMS) and not scene.incident.evidence.get("cut_again")
+    return variant not in (*_TERMS, *_SUMS) and not scene.incident.evidence.get("cut_again")
 
 
 def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
@@ -206,6 +212,8 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
 
 #: Straight-through sums with the `detach` in the wrong place.
 _SUMS = ("swapped", "stopped_sum")
-_WAYS = ("copy", "written", "no_grad", "operation", "sample", "term", *_SUMS)
+#: Of a loss, where other terms give a gradient.
+_TERMS = ("term", "unused")
+_WAYS = ("copy", "written", "no_grad", "operation", "sample", *_TERMS, *_SUMS)
 _OF_LIBRARY = ("library", "off_in_library")
-_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", *_SUMS, "function", *_OF_LIBRARY)
+_WITHOUT_REWRITE = ("no_grad", "operation", "sample", *_TERMS, *_SUMS, "function", *_OF_LIBRARY)

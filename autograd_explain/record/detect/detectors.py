@@ -301,6 +301,7 @@ class Detectors:
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
         mark = Mark(site, self.log.clock)
         self.gradients.before_step(optimizer, parameters, mark)
+        self.cuts.unused.before_step(parameters)
         self.hooks.before_step(parameters, self.gradients.last_backward, mark)
 
     def after_step(
@@ -403,7 +404,10 @@ class Detectors:
         known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
         cuts = self.gradients.graph_cuts()
         told = {mark.site for suspect in cuts for mark in suspect.marks["cut"]}
-        terms = self.gradients.terms_without_gradient(self._told)
+        terms = [
+            *self.gradients.terms_without_gradient(self._told),
+            *self.gradients.terms_unused(self._told),
+        ]
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),

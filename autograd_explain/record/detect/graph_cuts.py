@@ -23,6 +23,7 @@ from torch.nn import Parameter
 from ...custom_function import forward_frames
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .finding import Mark, Weak, weak
+from .unused_terms import UnusedTerms
 from .values import MAX_VALUES, Values
 
 _MAX_TRACES = 10_000
@@ -87,6 +88,7 @@ class Cuts:
             set()
         )  #: the `forward` of each custom Function in a loss's graph
         self.terms: set[frozenset[int]] = set()  #: of each number without a graph that was added
+        self.unused = UnusedTerms()
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._derived: dict[int, tuple[Weak, int]] = {}  #: derivatives, with their sites
@@ -302,6 +304,8 @@ class Cuts:
                 if added and out.requires_grad and out.dim():
                     for site in added:
                         self.cuts[site].wide = True
+                if out.requires_grad and not out.dim():
+                    self.unused.computed(((gone(), sites) for gone, sites, _ in given), out)
 
     def _added(self, given: list[_Trace], found: frozenset[int], out: Tensor) -> frozenset[int]:
         """The cuts to which the result of these is only added, or has no graph itself."""
@@ -342,6 +346,7 @@ class Cuts:
             for site in self._of(tensor) or self._of_leaf(tensor):
                 if self._is_made_anew(self.cuts[site]):
                     self.reached[site] = mark
+        self.unused.before_backward(roots, mark)
         self._since = sequence()
         self._previous = mark.clock
         self.rounds += 1

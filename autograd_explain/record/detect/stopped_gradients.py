@@ -20,10 +20,10 @@ from ...inspect.facts.memoization import remembered
 from ...program import Program
 from ..observe.call_sites import CallFrame, CallSites
 from ..observe.code_positions import spot_of
-from ..observe.tensor_facts import unseen
+from ..observe.tensor_facts import is_zero, unseen
 from .finding import CandidateFault, Mark, Marks, Weak, weak
 from .graph_cuts import Cuts, CutSite
-from .unused_gradients import Followed, Gradients, is_zero
+from .unused_gradients import Followed, Gradients
 
 
 @dataclass

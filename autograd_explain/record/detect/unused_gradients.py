@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from ...nodes import GraphTraversal
 from ..observe.event_log import Born, EventLog, Wrote
-from ..observe.tensor_facts import address, is_plain, storage, unseen, version
+from ..observe.tensor_facts import address, is_zero, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
 from .hand_updates import HandUpdates
@@ -548,6 +548,21 @@ class Gradients:
                 evidence = {"way": "term", "parameters": tuple(leaves.values())}
                 yield CandidateFault("graph-cut", marks, evidence)
 
+    def terms_unused(self, since: int) -> Iterator[CandidateFault]:
+        """Terms of a loss whose values left what is trained, and which reach only what another
+        optimizer holds, where their gradients are cleared."""
+        for found in self.cuts.unused.unused(since):
+            left = [self.cuts.cuts[s] for s in found.term.sites if s in self.cuts.cuts]
+            cuts = [c for c in left if c.way in ("detach", "data", "no_grad")]
+            lost = {k: w for c in cuts for k, w in c.above.items() if k in found.stepped}
+            if lost and all(key in self.held for key in found.term.leaves):
+                last = max(cuts, key=lambda c: (bool(c.above.keys() & lost.keys()), c.clock))
+                marks: Marks = {"cut": (Mark(last.site, last.clock),)}
+                marks["backward"] = (found.backward,)
+                evidence = {"way": "unused", "parameters": tuple(lost.values())}
+                evidence["reached"] = tuple(found.term.leaves.values())
+                yield CandidateFault("graph-cut", marks, evidence)
+
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         every = [self.cuts.cuts[site] for site in sites]
         cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
@@ -618,8 +633,3 @@ def _first_gradient(parameters: Iterable[Tensor]) -> Tensor | None:
 
 def _release(kept: dict[int, Any], key: int, _: object) -> None:
     kept.pop(key, None)
-
-
-def is_zero(gradient: Tensor) -> bool:
-    """Whether it is known to be; what a subclass or a sparse one holds is not looked at."""
-    return is_plain(gradient) and not bool(gradient.any())

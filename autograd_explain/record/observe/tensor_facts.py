@@ -138,3 +138,8 @@ class unseen:
 def is_plain(tensor: Tensor) -> bool:
     """Whether it has memory of its own and is no subclass: its values may be read."""
     return type(tensor) in _PLAIN and storage(tensor) != 0
+
+
+def is_zero(gradient: Tensor) -> bool:
+    """Whether it is known to be; what a subclass or a sparse one holds is not looked at."""
+    return is_plain(gradient) and not bool(gradient.any())
