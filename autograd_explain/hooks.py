@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from types import CodeType
 from typing import Any
 
 #: torch keeps them in a dictionary, from which a handle takes its own.
@@ -18,14 +16,6 @@ OF_MODULE: Mapping[str, str] = {
     "register_full_backward_hook": "_backward_hooks",
     "register_full_backward_pre_hook": "_backward_pre_hooks",
 }
-
-
-def code_of(hook: Any) -> CodeType | None:
-    """The code that a hook runs: of a function, a method, what `functools.partial` made of one."""
-    while type(hook) is functools.partial:
-        hook = hook.func
-    code = getattr(hook, "__code__", None)
-    return code if isinstance(code, CodeType) else None
 
 
 def hooks_in(owner: Any, table: str) -> dict[Any, Any]:

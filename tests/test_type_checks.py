@@ -1,8 +1,12 @@
 """The user's objects are looked at without running their code."""
 
 from collections import deque
+from functools import partial
+
+import torch
 
 from autograd_explain.isolation import type_checks
+from autograd_explain.record.detect.piled_hooks import PiledHooks
 
 
 class Acting:
@@ -13,6 +17,14 @@ class Acting:
 
     def __getattribute__(self, name):
         raise AssertionError(name)
+
+
+class Asked:
+    def __call__(self, grad):
+        return grad
+
+    def __getattr__(self, name):
+        raise ValueError(name)
 
 
 class Table(dict):
@@ -55,3 +67,12 @@ def test_errors_are_not_asked_either():
     assert type_checks.raised_from(error) is cause
     assert type_checks.traceback_of(error) is None
     assert type_checks.message_of(KeyError("a")) == "'a'"
+
+
+def test_a_hook_is_not_asked_for_its_code():
+    weight = torch.ones(2, requires_grad=True)
+    weight._backward_hooks = {0: Acting(), 1: partial(Asked()), 2: print}
+    piled = PiledHooks()
+    for _ in range(3):
+        piled.before_step([weight], None, None)
+    assert piled.suspect() is None

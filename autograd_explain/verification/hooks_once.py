@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from ..hooks import OF_MODULE, OF_TENSOR, code_of, hooks_in
+from ..hooks import OF_MODULE, OF_TENSOR, hooks_in
+from ..live_definitions import code_of
 from .reference import replaced
 
 

@@ -10,7 +10,6 @@ run, in which every result is looked at.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,8 @@ from typing import Any
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 
+from ..isolation.type_checks import class_attribute
+from ..live_definitions import code_of
 from ..nodes import GraphTraversal
 from ..program import is_library
 from . import cells
@@ -274,8 +275,7 @@ def _columns(frame: Any) -> tuple[int, int, int, int] | None:
 def own_backward(node: Any) -> tuple[CodeRange, ...]:
     """The `backward` of a Function of the user's."""
     made_of: Any = getattr(node, "_forward_cls", None) or getattr(type(node), "_forward_cls", None)
-    backward = getattr(made_of, "backward", None)
-    code = None if backward is None else getattr(inspect.unwrap(backward), "__code__", None)
+    code = None if made_of is None else code_of(class_attribute(made_of, "backward"))
     known = code is not None and not is_library(code.co_filename)
     return (CodeRange(code.co_filename, code.co_firstlineno, None),) if known and code else ()
 

@@ -236,7 +236,8 @@ def _only_tells(live: Any) -> bool:
 def _has_answered(live: Any) -> bool:
     """Whether a function that remembers its results takes no arguments and has been called: calling
     it runs nothing."""
-    code = getattr(live.__wrapped__, "__code__", None)
+    inner = live.__wrapped__
+    code = inner.__code__ if is_a(inner, types.FunctionType) else None
     taken = 1 if code is None else code.co_argcount + code.co_kwonlyargcount + code.co_flags & 12
     return taken == 0 and live.cache_info().currsize == 1
 

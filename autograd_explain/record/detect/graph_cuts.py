@@ -21,6 +21,8 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
 from ...custom_function import forward_frames
+from ...isolation.type_checks import class_attribute
+from ...live_definitions import code_of
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .finding import Mark, Weak, weak
 from .unused_terms import UnusedTerms
@@ -418,7 +420,7 @@ class Cuts:
     def applies(self, node: Any) -> None:
         """A node of a loss's graph."""
         function = getattr(type(node), "_forward_cls", None)
-        code = None if function is None else getattr(function.forward, "__code__", None)
+        code = None if function is None else code_of(class_attribute(function, "forward"))
         if code is not None:
             self.applied.add(code)
 
@@ -431,7 +433,7 @@ class Cuts:
 
     def is_within(self, cut: CutSite) -> bool:
         """Whether it ran in the `forward` of a custom Function that is in a loss's graph."""
-        return bool(cut.within) and cut.within[-1] in self.applied
+        return not self.applied.isdisjoint(cut.within)
 
     def lost_above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
         """Cuts below a parameter that turned into Python numbers or numpy arrays after a time, in

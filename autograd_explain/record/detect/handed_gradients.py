@@ -6,7 +6,6 @@ the gradients of others.  Whether it did is found by running the cell again; her
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -15,7 +14,8 @@ import torch
 from torch import Tensor
 
 from ...isolation.frame_names import names_in
-from ...isolation.type_checks import with_subclasses
+from ...isolation.type_checks import class_attribute, with_subclasses
+from ...live_definitions import code_of
 from ..observe.tensor_facts import storage, tensors_in
 from .finding import CandidateFault, Mark
 
@@ -70,6 +70,6 @@ def has_own_function(is_user_code: Callable[[str], bool]) -> bool:
 def _backwards() -> Iterator[CodeType]:
     derived: Any
     for derived in with_subclasses(torch.autograd.Function) - {torch.autograd.Function}:
-        code = getattr(inspect.unwrap(derived.backward), "__code__", None)
+        code = code_of(class_attribute(derived, "backward"))
         if code is not None:
             yield code

@@ -12,7 +12,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...hooks import OF_MODULE, OF_TENSOR, code_of, hooks_in
+from ...hooks import OF_MODULE, OF_TENSOR, hooks_in
+from ...live_definitions import code_of
 from .finding import CandidateFault, Mark, Marks, Weak
 
 _ROUNDS = 3  #: numbers of them, each found by a step, and each larger than the one before

@@ -9,9 +9,7 @@ optimizer class of their own) stays watched.
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
-import threading
 from collections.abc import Callable
 from operator import attrgetter
 from types import FrameType
@@ -26,19 +24,23 @@ from torch.optim.optimizer import (
     _global_optimizer_pre_hooks,
 )
 
+from ...isolation.type_checks import class_attribute
+from ...live_definitions import code_of
 from .event_log import EventLog
-from .tensor_facts import quiet, storage, version
+from .special_calls import Noting
+from .tensor_facts import storage, version
+from .watching import Watching
 
 if TYPE_CHECKING:
-    from .function_mode import Recorder
+    from .event_notes import EventNotes
     from .mode_stack import ModeStack
 
 _KEY: Any = "autograd_explain"  #: among torch's global step hooks
 _version_of = attrgetter("_version")
 
 
-class StepHooks:
-    """In place while a cell is watched; silent in other threads.
+class StepHooks(Watching):
+    """Torch's hooks of every optimizer's steps.
 
     `zero_grad` has no hook of torch's, and reads and clears one `.grad` after the other, each
     through the mode: it is wrapped, for the recorder to step aside there too.  So is
@@ -46,12 +48,10 @@ class StepHooks:
     """
 
     def __init__(
-        self, recorder: Recorder, presence: ModeStack, is_user: Callable[[str], bool]
+        self, recorder: EventNotes, presence: ModeStack, is_user: Callable[[str], bool]
     ) -> None:
-        self._recorder = recorder
-        self._presence = presence
+        super().__init__(recorder, presence)
         self._is_user = is_user
-        self._thread = threading.get_ident()
         self._open: _Step | None = None
         self._users: dict[type, bool] = {}
 
@@ -74,14 +74,10 @@ class StepHooks:
     ) -> None:
         """`optimizer.zero_grad()` with the recorder aside."""
         __tracebackhide__ = True
-        here = threading.get_ident() == self._thread and self._recorder.broken is None
-        if not here:
+        if not self._is_watching():
             return run(optimizer, *args, **kwargs)
-        try:
-            with quiet():
-                self._recorder.zeroed(optimizer, sys._getframe(2))
-        except Exception as error:
-            self._recorder.broken = error
+        with Noting(self._recorder):
+            self._recorder.zeroed(optimizer, sys._getframe(2))
         aside = self._presence.step_aside()
         try:
             return run(optimizer, *args, **kwargs)
@@ -91,34 +87,25 @@ class StepHooks:
 
     def given(self, optimizer: Optimizer) -> None:
         """An optimizer has got parameters."""
-        if threading.get_ident() == self._thread and self._recorder.broken is None:
-            try:
+        if self._is_watching():
+            with Noting(self._recorder):
                 self._recorder.suspicion.given(optimizer)
-            except Exception as error:
-                self._recorder.broken = error
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        recorder = self._recorder
-        if threading.get_ident() != self._thread or recorder.broken is not None:
+        if not self._is_watching():
             return
         self._recover()
         aside = self._may_step_aside(optimizer, args, kwargs) and self._presence.step_aside()
-        try:
-            with quiet():
-                self._open = _Step(optimizer, aside, recorder)
-                self._open.begin(sys._getframe(1))
-        except Exception as error:
-            recorder.broken = error
+        with Noting(self._recorder):
+            self._open = _Step(optimizer, aside, self._recorder)
+            self._open.begin(sys._getframe(1))
 
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step, self._open = self._open, None
-        if step is None or threading.get_ident() != self._thread:
+        if step is None or not self._is_own_thread():
             return
-        try:
-            with quiet():
-                step.end()
-        except Exception as error:
-            self._recorder.broken = error
+        with Noting(self._recorder):
+            step.end()
         if step.aside:
             self._presence.step_back()
 
@@ -129,7 +116,7 @@ class StepHooks:
         def __exit__(block: record_function, kind: Any, error: Any, traceback: Any) -> Any:
             __tracebackhide__ = True
             result = leave_block(block, kind, error, traceback)
-            if kind is not None and threading.get_ident() == self._thread:
+            if kind is not None and self._is_own_thread():
                 self._recover()
             return result
 
@@ -150,7 +137,7 @@ class StepHooks:
             return False
         cls = type(optimizer)
         if cls not in self._users:
-            code = getattr(inspect.unwrap(cls.step), "__code__", None)
+            code = code_of(class_attribute(cls, "step"))
             self._users[cls] = code is not None and self._is_user(code.co_filename)
         return not self._users[cls]
 
@@ -181,7 +168,7 @@ def _watched_add_param_group(hooks: StepHooks) -> Callable[..., None]:
 class _Step:
     """One step from its pre hook to its post hook."""
 
-    def __init__(self, optimizer: Optimizer, aside: bool, recorder: Recorder) -> None:
+    def __init__(self, optimizer: Optimizer, aside: bool, recorder: EventNotes) -> None:
         self.aside = aside
         self._optimizer = optimizer
         self._recorder = recorder

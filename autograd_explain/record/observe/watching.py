@@ -20,4 +20,7 @@ class Watching:
         self._thread = threading.get_ident()
 
     def _is_watching(self) -> bool:
-        return self._recorder.broken is None and threading.get_ident() == self._thread
+        return self._recorder.broken is None and self._is_own_thread()
+
+    def _is_own_thread(self) -> bool:
+        return threading.get_ident() == self._thread
