@@ -382,18 +382,22 @@ assert saliency(model, ids).shape == (2, 5)
         ("return torch.autograd.grad(score, vectors)[0].abs().sum(-1)",),
     ),
     Program(
-        "a model that takes the vectors instead is given a dict with the ids",
+        "one of two embedding layers is given ids that come in a dict",
         """
 class Tower(nn.Module):
     def __init__(self):
         super().__init__()
         self.wte, self.wpe, self.out = nn.Embedding(20, 6), nn.Embedding(5, 6), nn.Linear(6, 3)
-    def get_input_embeddings(self):
-        return self.wte
-    def forward(self, input_ids=None, mask=None, inputs_embeds=None):
-        x = self.wte(input_ids) if inputs_embeds is None else inputs_embeds
-        return self.out(((x + self.wpe(torch.arange(5))) * mask[..., None]).mean(1))
-model = Tower().requires_grad_(False)
+    def forward(self, input_ids=None, mask=None):
+        x = self.wte(input_ids) + self.wpe(torch.arange(5))
+        return self.out((x * mask[..., None]).mean(1))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tower = Tower()
+    def forward(self, input_ids, mask):
+        return self.tower(input_ids, mask)
+model = Model().requires_grad_(False)
 batch = dict(input_ids=torch.randint(0, 20, (2, 5)), mask=torch.ones(2, 5))
 # %%
 ids = batch["input_ids"]
@@ -403,9 +407,9 @@ assert ids.grad.shape == (2, 5, 6)
 """,
         "requires_grad_on_integer",
         (
-            "embeds = model.get_input_embeddings()(ids).detach().requires_grad_()",
-            "model(**{k: v for k, v in batch.items() if k != 'input_ids'}, inputs_embeds=embeds)"
-            "[:, 0].sum().backward()",
+            "embeds = model.tower.wte(ids).detach().requires_grad_()",
+            "handle = model.tower.wte.register_forward_hook(lambda module, args, output: embeds)",
+            "handle.remove()",
             "assert embeds.grad.shape == (2, 5, 6)",
         ),
     ),

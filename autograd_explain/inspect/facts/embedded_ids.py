@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ...arguments import bound_arguments, positional_parameters
 from ...isolation.type_checks import class_attribute, is_a
 from ...model import Place
 from ...program import own_nodes
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING
+from ..live.class_source import function_node
 from ..scene import Scene
 
 
@@ -21,17 +24,12 @@ from ..scene import Scene
 class EmbeddedIds:
     """`call` is the call that is given the ids called `name`; `layer` spells the embedding layer
     behind it, "" where the call is that layer's own, and `trained` tells that it gets a gradient.
-
-    `takes_vectors` says that the module takes the looked-up vectors as `inputs_embeds`; `key` is
-    that of the ids in a dict handed over.
     """
 
     name: str
     call: Place
     layer: str
     trained: bool
-    takes_vectors: bool = False
-    key: str = ""
 
 
 def embedded_ids(scene: Scene, ids: ExprAt | None) -> EmbeddedIds | None:
@@ -67,25 +65,32 @@ def _looked_up(scene: Scene, ids: ExprAt, call: ast.Call, key: str) -> EmbeddedI
     if module is MISSING or not is_a(module, torch.nn.Module):
         return None
     place, callee = scene.slicer.place(ids.inside(call)), ast.unparse(call.func)
-    layers = {n: m for n, m in module.named_modules() if is_a(m, torch.nn.Embedding)}
-    trained = all(layer.weight.requires_grad for layer in layers.values())
     if is_a(module, torch.nn.Embedding):
-        return EmbeddedIds(ids.text, place, "", trained)
-    if _takes_vectors(module):
-        layer = f"{callee}.get_input_embeddings()"
-        return EmbeddedIds(ids.text, place, layer, trained, True, key)
-    if len(layers) != 1:
+        return EmbeddedIds(ids.text, place, "", module.weight.requires_grad)
+    layers = {n: m for n, m in module.named_modules() if is_a(m, torch.nn.Embedding)}
+    paths = list(layers) if len(layers) == 1 else [*_given_to(module, call, ids.text, key)]
+    if len(paths) != 1:
         return None
-    path = re.sub(r"\.(\d+)", r"[\1]", next(iter(layers)))
+    path, trained = re.sub(r"\.(\d+)", r"[\1]", paths[0]), layers[paths[0]].weight.requires_grad
     return EmbeddedIds(ids.text, place, f"{callee}.{path}", trained)
 
 
-def _takes_vectors(module: Any) -> bool:
-    """Whether it is one of those that may be given the vectors instead of the ids."""
-    forward: Any = class_attribute(type(module), "forward")
-    while (inner := getattr(forward, "__dict__", {}).get("__wrapped__")) is not None:
-        forward = inner  # behind its decorators
-    code = getattr(forward, "__code__", None)
-    named = () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    known = class_attribute(type(module), "get_input_embeddings")
-    return "inputs_embeds" in named and callable(known)
+def _given_to(module: Any, call: ast.Call, name: str, key: str) -> Iterator[str]:
+    """The layers that a `forward` of the module, or of one in it, gives what the call gives: as a
+    rule it has the same name all the way down."""
+    forward = _forward(module)
+    bound = {} if forward is None else bound_arguments(forward, call)
+    given = key or next((p for p, value in bound.items() if ast.unparse(value) == name), "")
+    for path, inner in module.named_modules():
+        function = _forward(inner)
+        if function is None or given not in positional_parameters(function):
+            continue
+        for node in own_nodes(function):
+            if isinstance(node, ast.Call) and [*map(ast.unparse, node.args)] == [given]:
+                owner, _, layer = ast.unparse(node.func).rpartition(".")
+                if owner == "self" and is_a(inner._modules.get(layer), torch.nn.Embedding):
+                    yield f"{path}.{layer}" if path else layer
+
+
+def _forward(module: Any) -> ast.FunctionDef | None:
+    return function_node(class_attribute(type(module), "forward"))

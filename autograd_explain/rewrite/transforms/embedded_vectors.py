@@ -25,9 +25,9 @@ def gradient_of_vectors(
     `embeds = model.emb(ids)`, `embeds.retain_grad()`, the same call with them, `embeds.grad`; of a
     layer that is not trained they are a leaf of their own.
 
-    They go in as `inputs_embeds` where the module takes that, else through a hook of the layer; of
-    a call of the layer itself its result is meant.  `flag` is the place of what
-    asked for the gradient, if that was no call of `torch.autograd.grad`.
+    They go in through a hook of the layer; of a call of the layer itself its result is meant.
+    `flag` is the place of what asked for the gradient, if that was no call of
+    `torch.autograd.grad`.
     """
     if ids is None:
         return None
@@ -106,8 +106,6 @@ def _handed_in(
     if not ids.layer:
         yield from [] if ids.trained else [Patch(source, source.span(call).end, _LEAF)]
         yield from [lines_behind(source, statement, *kept)] if kept else []
-    elif ids.takes_vectors:
-        yield _argument(source, call, ids.name, ids.key)
     elif not isinstance(statement, (ast.Assign, ast.Expr)):
         raise _CannotBe
     else:
@@ -115,20 +113,6 @@ def _handed_in(
         registered = f"handle = {ids.layer}.register_forward_hook({hook})"
         yield lines_before(source, statement, registered)
         yield lines_behind(source, statement, "handle.remove()")
-
-
-def _argument(source: Source, call: ast.Call, name: str, key: str) -> Patch:
-    new = f"inputs_embeds={_VECTORS}"
-    for given in call.keywords:
-        if given.arg is not None and ast.unparse(given.value) == name:
-            return Patch(source, source.span(given), new)
-        if given.arg is None and key:
-            held = ast.unparse(given.value)
-            rest = f"{{k: v for k, v in {held}.items() if k != {key!r}}}"
-            return Patch(source, source.span(given.value), f"{rest}, {new}")
-    if len(call.args) == 1 and ast.unparse(call.args[0]) == name:
-        return Patch(source, source.span(call.args[0]), new)
-    raise _CannotBe
 
 
 def _read(source: Source, scope: ast.AST, name: str, vectors: str) -> Iterator[Patch]:
