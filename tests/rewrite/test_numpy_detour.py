@@ -9,7 +9,7 @@ from autograd_explain.rewrite.transforms.reconnect import reconnected
 
 HEAD = (
     "import math\nimport numpy as np\nimport torch\n"
-    "from sklearn.preprocessing import MinMaxScaler, StandardScaler\n"
+    "from sklearn.preprocessing import StandardScaler\n"
 )
 DETOURS = {
     "two statements": (
@@ -79,23 +79,6 @@ DETOURS = {
         "class M:\n    def squash(self, c):\n        return torch.tanh(c)\n"
         "    def forward(self, c):\n        h = self.squash(c)\n        return self.out(h)\n",
     ),
-    "a scaler": (
-        "class M:\n    def __init__(self, scaler):\n        self.scaler = scaler\n"
-        "    def forward(self, c):\n        z = self.scaler.transform(c.detach().cpu().numpy())\n"
-        "        z = torch.from_numpy(z)\n        return net(z)\n"
-        "model = M(StandardScaler().fit(table))\n",
-        "class M:\n    def __init__(self, scaler):\n        self.scaler = scaler\n"
-        "    def forward(self, c):\n        z = (c - torch.as_tensor(self.scaler.mean_).to(c))"
-        " / torch.as_tensor(self.scaler.scale_).to(c)\n        z = z\n        return net(z)\n"
-        "model = M(StandardScaler().fit(table))\n",
-    ),
-    "a scaler's inverse": (
-        "scaler = MinMaxScaler(feature_range=(-1, 1)).fit(table)\ndef f(c):\n"
-        "    return torch.tensor(scaler.inverse_transform(c.detach().numpy()), dtype=kind)\n",
-        "scaler = MinMaxScaler(feature_range=(-1, 1)).fit(table)\ndef f(c):\n"
-        "    return ((c - torch.as_tensor(scaler.min_).to(c))"
-        " / torch.as_tensor(scaler.scale_).to(c)).to(kind)\n",
-    ),
     "at the top of a cell": (
         "c = net(x)\n"
         "angle = np.arctan(c.detach().numpy()) * (2 / np.pi)\n"
@@ -112,12 +95,8 @@ REFUSED = {
     "    return torch.from_numpy(a)\n",
     "a function that torch lacks": "    a = np.interp(c.detach().numpy(), [0, 1], [0, 2])\n"
     "    return torch.from_numpy(a)\n",
-    "a scaler with options": "    a = scaler.transform(c.detach().numpy())\n"
-    "    return torch.from_numpy(a)\nscaler = StandardScaler(with_mean=False).fit(table)\n",
-    "one of two scalers": "    a = scaler.transform(c.detach().numpy())\n"
-    "    return torch.from_numpy(a)\nscaler = StandardScaler() if big else MinMaxScaler()\n",
-    "a scaler from elsewhere": "    a = scaler.transform(c.detach().numpy())\n"
-    "    return torch.from_numpy(a)\nscaler = load('scaler.pkl')\n",
+    "what a library computes": "    a = scaler.transform(c.detach().numpy())\n"
+    "    return torch.from_numpy(a)\nscaler = StandardScaler().fit(table)\n",
     "what one caller keeps as an array": "    return np.exp(c.detach().numpy())\n"
     "def g(c):\n    return torch.from_numpy(f(c))\nshown = f(x)\n",
     "bound elsewhere": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...arguments import bound_arguments, parameters
@@ -34,22 +34,6 @@ _AXES = frozenset({"axis", "keepdims"})
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
 _NUMBERS = frozenset({"len", "int", "float", "item"})
 _FLOATS = ("float16", "float32", "float64")
-#: What scalers of scikit-learn compute of an operand (`\\0`), and its inverse, with `{0}` their
-#: scale and `{1}` what they shift by.
-_CENTERED = ("(\0 - {1}) / {0}", "\0 * {0} + {1}")
-_SCALERS = {
-    "StandardScaler": _CENTERED,
-    "RobustScaler": _CENTERED,
-    "MinMaxScaler": _CENTERED[::-1],
-    "MaxAbsScaler": ("\0 / {0}", "\0 * {0}"),
-}
-_SHIFTS = {
-    "StandardScaler": "mean",
-    "RobustScaler": "center",
-    "MinMaxScaler": "min",
-    "MaxAbsScaler": "scale",
-}
-_OPTIONS = frozenset({"copy", "feature_range", "quantile_range"})  #: told by what they learn
 _DEEP = 3  #: functions that hand an array on
 
 
@@ -154,8 +138,6 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     name, program = called_name(call), detour.program
     if name in _RETURNS:
         return tensors_instead_of_copy(program, detour.at(call), False) or None
-    if name in ("transform", "inverse_transform"):
-        return _scaled(detour, call)
     if name == "astype":
         return _cast(detour, call)
     if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
@@ -171,47 +153,6 @@ def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     if torch is None or kind not in _FLOATS or not isinstance(call.func, ast.Attribute):
         return None
     return surrounded(detour.source, call, call.func.value, after=f".to({torch}.{kind})")
-
-
-def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
-    """`scaler.transform(x)` -> the same arithmetic with what the scaler has learned."""
-    torch = detour.torch
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    kind = _scaler(detour.program, last_name(owner)) if len(call.args) == 1 else ""
-    if torch is None or owner is None or not kind or call.keywords:
-        return None
-    given, inverse = call.args[0], called_name(call) == "inverse_transform"
-    code = detour.source.segment(without_ending(given))
-    like = f".to({code})" if isinstance(without_ending(given), ast.Name) else ".float()"
-    scaler = detour.source.segment(owner)
-    before, after = (
-        _SCALERS[kind][inverse]
-        .format(
-            *(f"{torch}.as_tensor({scaler}.{name}_){like}" for name in ("scale", _SHIFTS[kind]))
-        )
-        .split("\0")
-    )
-    own = isinstance(detour.source.parents.get(call), ast.stmt)
-    left, right = ("", "") if own else ("(", ")")
-    return surrounded(detour.source, call, given, f"{left}{before}", f"{after}{right}")
-
-
-def _scaler(program: Program, name: str) -> str:
-    """The one class of scikit-learn whose object, made without options that change what it
-    computes, has this name; "" where that is not known."""
-    kinds: set[str] = set()
-    for source, value in _all_given(program, name, lambda value: any(_scalers(value))):
-        imports = Imports.of(program, source)
-        for call in _scalers(value):
-            plain = imports.full(ast.unparse(call.func)).startswith("sklearn.")
-            plain = plain and not call.args and {k.arg for k in call.keywords} <= _OPTIONS
-            kinds.add(called_name(call) if plain else "")
-    return kinds.pop() if len(kinds) == 1 else ""
-
-
-def _scalers(value: ast.expr) -> Iterator[ast.Call]:
-    calls = (n for n in ast.walk(value) if isinstance(n, ast.Call))
-    return (call for call in calls if called_name(call) in _SCALERS)
 
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
@@ -318,17 +259,14 @@ def _may_be_array(program: Program, name: str) -> bool:
     )
 
 
-def _all_given(
-    program: Program, name: str, ends: Callable[[ast.expr], bool] = lambda value: False
-) -> Iterator[tuple[Source, ast.expr]]:
-    """What is given to a name, directly or by the names in it; not behind what `ends` the way."""
+def _all_given(program: Program, name: str) -> Iterator[tuple[Source, ast.expr]]:
+    """What is given to a name, directly or by the names in it."""
     seen, pending = set[str](), [name]
     while pending:
         seen.add(name := pending.pop())
         for source, value in _given(program, name):
             yield source, value
-            if not ends(value):
-                pending += {last_name(n) for n in ast.walk(value)} - seen - {"self", ""}
+            pending += {last_name(n) for n in ast.walk(value)} - seen - {"self", ""}
 
 
 def _given(program: Program, name: str) -> Iterator[tuple[Source, ast.expr]]:
