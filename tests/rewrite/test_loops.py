@@ -1,4 +1,4 @@
-"""Items of a written-out loop reordered or taken out."""
+"""Items of a written-out loop reordered, or gone through twice."""
 
 from __future__ import annotations
 
@@ -6,36 +6,32 @@ import pytest
 from rewriting import applied, at, cell, program_of, rewritten
 
 from autograd_explain.knowledge.step_between_backwards.loops import (
-    reorder_items,
-    split_and_move,
-    split_item,
+    item_first,
     step_in_own_loop,
 )
 
 ORDERS = [
-    ("for n, l in [('a', x), ('b', y)]: f(l)", "y", 0, "for n, l in [('b', y), ('a', x)]: f(l)"),
-    ("for l in (x, y, z): f(l)", "x", -1, "for l in (y, z, x): f(l)"),
+    ("for n, l in [('a', x), ('b', y)]: f(l)", "y", "for n, l in [('b', y), ('a', x)]: f(l)"),
+    ("for l in (x, y, z): f(l)", "y", "for l in (y, x, z): f(l)"),
     (
         "for n, l in {'a': x, 'b': y}.items(): f(l)",
         "y",
-        0,
         "for n, l in {'b': y, 'a': x}.items(): f(l)",
     ),
     (
         "for n, l in zip(['a', 'b'], [x, y]): f(l)",
         "y",
-        0,
         "for n, l in zip(['b', 'a'], [y, x]): f(l)",
     ),
-    ("for l in losses: f(l)", "x", 0, None),
-    ("for l in [x, x]: f(l)", "x", 0, None),
-    ("for l in [*xs, y]: f(l)", "y", 0, None),
+    ("for l in losses: f(l)", "x", None),
+    ("for l in [x, x]: f(l)", "x", None),
+    ("for l in [*xs, y]: f(l)", "y", None),
 ]
 
 
-@pytest.mark.parametrize(("before", "item", "to", "after"), ORDERS)
-def test_reorder(before: str, item: str, to: int, after: str | None) -> None:
-    assert rewritten(reorder_items, before, "for", item, to) == after
+@pytest.mark.parametrize(("before", "item", "after"), ORDERS)
+def test_reorder(before: str, item: str, after: str | None) -> None:
+    assert rewritten(item_first, before, "for", item) == after
 
 
 def test_reorder_keeps_the_layout() -> None:
@@ -46,45 +42,9 @@ def test_reorder_keeps_the_layout() -> None:
         ]:
             update(name, loss)
         """
-    text = rewritten(reorder_items, cell(before), "update", "loss_pi")
+    text = rewritten(item_first, cell(before), "update", "loss_pi")
     assert text is not None
     assert text.index("loss_pi") < text.index("loss_q")
-
-
-def test_split() -> None:
-    before = "for n, l in [('q', a), ('pi', b)]:\n    f(n, l)  # go\nprint(1)\n"
-    assert rewritten(split_item, before, "for", "b") == (
-        "for n, l in [('q', a)]:\n    f(n, l)  # go\n"
-        "for n, l in [('pi', b)]:\n    f(n, l)  # go\nprint(1)\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        "for l in [a, b, c]: f(l)",  # not the last
-        "for l in [b]: f(l)",
-        "for l in [a, b]:\n    if l: break",
-        "for l in [a, b]: f(l)\nelse: g()",
-        "for i, l in enumerate([a, b]): f(l)",
-    ],
-)
-def test_split_declines(before: str) -> None:
-    assert rewritten(split_item, before, "for", "b") is None
-
-
-def test_split_and_move() -> None:
-    program = program_of(
-        "loss_q = critic(batch)\nloss_pi = actor(batch)\n",
-        "for n, l in [('q', loss_q), ('pi', loss_pi)]:\n    update(n, l)\n",
-    )
-    edits = split_and_move(program, at(program, "for n"), "loss_pi", at(program, "loss_pi ="))
-    assert applied(program, edits) == [
-        "loss_q = critic(batch)\n",
-        "for n, l in [('q', loss_q)]:\n    update(n, l)\n"
-        "loss_pi = actor(batch)\n"
-        "for n, l in [('pi', loss_pi)]:\n    update(n, l)\n",
-    ]
 
 
 def own_loop(code: str) -> list[str] | None:

@@ -10,7 +10,6 @@ import torch
 from rewriting import applied, at, cell, program_of, run
 
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
-from autograd_explain.knowledge.step_between_backwards.loops import split_and_move
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.transforms.casts import requires_grad_last
@@ -262,31 +261,6 @@ def test_loss_computed_after_the_step() -> None:
     got = names["G"].weight.grad
     loss = -names["D"](names["G"](torch.ones(4, 2))).mean()
     assert torch.allclose(got, torch.autograd.grad(loss, names["G"].weight)[0])
-
-
-def test_loss_computed_between_two_loops() -> None:
-    cells = [
-        """
-        q, pi = nn.Linear(1, 1), nn.Linear(1, 1)
-        opts = {"q": torch.optim.SGD(q.parameters(), lr=0.1),
-                "pi": torch.optim.SGD(pi.parameters(), lr=0.1)}
-        x = torch.ones(2, 1)
-        loss_q = q(x).pow(2).mean()
-        loss_pi = q(torch.tanh(pi(x))).mean()
-        """,
-        """
-        for name, loss in [("q", loss_q), ("pi", loss_pi)]:
-            opts[name].zero_grad()
-            loss.backward()
-            opts[name].step()
-        """,
-    ]
-    names = fixed(
-        cells,
-        lambda p: split_and_move(p, at(p, "for name"), "loss_pi", at(p, "loss_pi =")),
-        "modified by an inplace",
-    )
-    assert names["pi"].weight.grad is not None
 
 
 @pytest.mark.parametrize(

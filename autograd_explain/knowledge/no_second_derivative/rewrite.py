@@ -26,7 +26,13 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import each
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.engine.tree import (
+    Statement,
+    Tree,
+    opening,
+    statement_at,
+    statements_in,
+)
 from autograd_explain.rewrite.transforms.grad_mode import with_plain_attention
 
 from .kept import Kept
@@ -102,7 +108,7 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     if unpacking is not None:
         draft.instead(unpacking, new)
     else:
-        draft.before(statements_in(backward.body)[0], new)
+        draft.before(opening(backward.body), new)
     return True
 
 

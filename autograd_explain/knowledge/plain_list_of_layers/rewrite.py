@@ -7,7 +7,7 @@ from autograd_explain.rewrite.engine.cst_tools import expression, make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.tree import Statement, statement_at, statements_in
+from autograd_explain.rewrite.engine.tree import opening, statement_at, statements_in
 from autograd_explain.rewrite.transforms.training_step import module_list
 
 from .diagnose import Details
@@ -22,7 +22,7 @@ def _made_module(site: Site[Details]) -> Edits | None:
         return None
     methods = {s.name.value: s for s in statements_in(found.body) if isinstance(s, cst.FunctionDef)}
     init, call = methods.get("__init__"), methods.get("__call__")
-    first = None if init is None else _first(statements_in(init.body))
+    first = None if init is None else opening(init.body)
     if first is None:
         return None
     draft = Draft(tree).before(first, [make("super().__init__()")])
@@ -34,16 +34,6 @@ def _made_module(site: Site[Details]) -> Edits | None:
     for kept in site.details.kept:
         edits = then(site.program, edits, module_list, kept) or edits
     return edits
-
-
-def _first(body: list[Statement]) -> Statement | None:
-    """The first statement that is no docstring."""
-    said = [s for s in body if not (isinstance(s, cst.Expr) and _is_text(s.value))]
-    return said[0] if said else None
-
-
-def _is_text(value: cst.BaseExpression) -> bool:
-    return isinstance(value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 propose: Propose[Details] = by_table(

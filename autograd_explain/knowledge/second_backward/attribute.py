@@ -27,7 +27,7 @@ from autograd_explain.rewrite.transforms.kept_argument import (
     Constructor,
     constructor_of,
     kept_locals,
-    renamed,
+    method_of,
 )
 from autograd_explain.rewrite.transforms.move_statement import independent
 
@@ -145,29 +145,12 @@ def _extract(where: Constructor, run: list[Statement], name: str) -> Draft | Non
     kept = kept_locals(where, sorted(_locals_read(method, run) - {"self"}), run)
     if kept is None:
         return None
-    body = [s.visit(renamed(kept)) for s in run]
-    lines: list[cst.BaseStatement] = []
-    for statement in body:
-        if isinstance(statement, cst.BaseSmallStatement):
-            plain = statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-            lines.append(cst.SimpleStatementLine([plain]))
-        elif isinstance(statement, cst.BaseStatement):
-            lines.append(statement)
-        else:
-            return None
-    function = cst.FunctionDef(
-        cst.Name(name),
-        cst.Parameters([cst.Param(cst.Name("self"))]),
-        cst.IndentedBlock(lines),
-        leading_lines=[cst.EmptyLine(indent=False)],
-    )
     draft = Draft(tree)
     saved = [k.saved for k in kept.values() if k.saved is not None]
     draft.instead(run[0], [*saved, make(f"self.{name}()")])
     for statement in run[1:]:
         draft.remove(statement)
-    draft.after(method, [function])
-    return draft
+    return draft.after(method, [method_of(name, run, kept)])
 
 
 def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Loops over a few written-out items: their order changed, or one item taken out behind."""
+"""Loops over a few written-out items: their order changed, or gone through twice."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from autograd_explain.program import Program
 from autograd_explain.program_index import ProgramIndex, index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import used_names
+from autograd_explain.rewrite.engine.blocks import suite
 from autograd_explain.rewrite.engine.cst_tools import dotted, same, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
-from autograd_explain.rewrite.transforms.move_statement import move_after
 
 _ONCE = frozenset("zip map filter iter enumerate reversed chain itertools.chain".split())
 
 
-def reorder_items(program: Program, place: Place, item: str, to: int = 0) -> Edits | None:
-    """Move the item that holds `item` to position `to` of the list that the loop goes through.
+def item_first(program: Program, place: Place, item: str) -> Edits | None:
+    """The item that holds `item` put first in the list that the loop goes through.
 
     `for name, loss in [("q1", loss_q1), ("actor", loss_pi)]` with item "loss_pi" puts the actor
     first.  Lists in `zip(…)` change together; dictionaries and `enumerate(…)` are known too.
@@ -36,50 +35,8 @@ def reorder_items(program: Program, place: Place, item: str, to: int = 0) -> Edi
         return None
     draft = Draft(tree)
     for literal in literals:
-        order = list(range(len(literal.elements)))
-        order.insert(to if to >= 0 else len(order) + to, order.pop(at))
-        draft.replace(literal, _ordered(literal, order))
+        draft.replace(literal, _with_first(literal, at))
     return draft.edits()
-
-
-def split_item(program: Program, place: Place, item: str) -> Edits | None:
-    """Take the item that holds `item` out of the loop's list, into a loop of its own behind.
-
-    So that something can be computed between the two.  Only the last item keeps the order.
-    """
-    tree = tree_at(program, place)
-    loop = _loop(tree, place)
-    if loop is None or loop.orelse is not None or loop.asynchronous is not None:
-        return None
-    literals = _literals(loop.iter)
-    at = _position(tree, loop, item)
-    if at is None or any(len(lit.elements) != at + 1 or at == 0 for lit in literals):
-        return None
-    if any(isinstance(n, (cst.Break, cst.Return, cst.Yield)) for n in walk(loop.body)):
-        return None
-    if _counted(loop):
-        return None
-    draft, iterated = Draft(tree), loop.iter
-    for literal in literals:
-        draft.replace(literal, _ordered(literal, list(range(at))))
-        only = _ordered(literal, [at])
-        changed = only if iterated is literal else iterated.deep_replace(literal, only)
-        assert isinstance(changed, cst.BaseExpression)
-        iterated = changed
-    draft.after(loop, [loop.with_changes(iter=iterated, leading_lines=())])
-    return draft.edits()
-
-
-def split_and_move(program: Program, place: Place, item: str, computed: Place) -> Edits | None:
-    """`split_item`, and the statement at `computed` moved between the two loops.
-
-    For a loss that must be computed after the steps that the other items take.
-    """
-
-    def between(edited: Program, now: Place, loop: Place) -> Edits | None:
-        return move_after(edited, now, loop)
-
-    return then(program, split_item(program, place, item), between, computed, place)
 
 
 def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> Edits | None:
@@ -106,10 +63,8 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
     draft = Draft(tree)
     for statement in body[at:]:
         draft.remove(statement)
-    lines = [_line(tree, s) for s in body[at:] if isinstance(s, cst.Expr)]
-    again = loop.with_changes(body=cst.IndentedBlock(lines), leading_lines=())
-    draft.after(loop, [again])
-    return draft.edits()
+    again = loop.with_changes(body=suite([draft.piece(s) for s in body[at:]]), leading_lines=())
+    return draft.after(loop, [again]).edits()
 
 
 def _used_up(index: ProgramIndex, name: str) -> bool:
@@ -137,15 +92,6 @@ def _goes_once(index: ProgramIndex, value: ast.expr) -> bool:
         return _used_up(index, value.id)
     called = ast.unparse(value.func) if isinstance(value, ast.Call) else None
     return isinstance(value, ast.GeneratorExp) or called in _ONCE
-
-
-def _line(tree: Tree, statement: cst.Expr) -> cst.SimpleStatementLine:
-    """The statement on a line of its own, with the comments of the line it had to itself."""
-    line = tree.parents[statement]
-    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-        return line
-    alone = statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return cst.SimpleStatementLine([alone])
 
 
 def _again(iterated: cst.BaseExpression) -> bool:
@@ -189,10 +135,6 @@ def _literals(node: cst.BaseExpression) -> list[cst.List | cst.Tuple | cst.Dict]
     return []
 
 
-def _counted(loop: cst.For) -> bool:
-    return isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate"
-
-
 def _position(tree: Tree, loop: cst.For, item: str) -> int | None:
     """The number of the one item that is or holds the expression."""
     found = {
@@ -204,17 +146,11 @@ def _position(tree: Tree, loop: cst.For, item: str) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _ordered(
-    literal: cst.List | cst.Tuple | cst.Dict, order: list[int]
+def _with_first(
+    literal: cst.List | cst.Tuple | cst.Dict, first: int
 ) -> cst.List | cst.Tuple | cst.Dict:
-    """The literal with its elements in another order; the commas stay where they are."""
+    """The literal with one of its elements before the others; the commas stay where they are."""
     elements = literal.elements
-    new = [
-        elements[source].with_changes(comma=elements[position].comma)
-        for position, source in enumerate(order)
-    ]
-    if len(order) < len(elements):
-        new[-1] = new[-1].with_changes(comma=elements[-1].comma)
-    if isinstance(literal, cst.Tuple) and len(new) == 1:
-        new[-1] = new[-1].with_changes(comma=cst.Comma())
+    order = [elements[first], *elements[:first], *elements[first + 1 :]]
+    new = [e.with_changes(comma=was.comma) for e, was in zip(order, elements, strict=True)]
     return literal.with_changes(elements=new)

@@ -16,7 +16,7 @@ from autograd_explain.rewrite.transforms.move_statement import move_after, toggl
 from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
 
 from .diagnose import Details
-from .loops import reorder_items, split_and_move, step_in_own_loop
+from .loops import item_first, step_in_own_loop
 from .recompute_in_loop import anew_for_next_round, in_every_round
 
 
@@ -37,7 +37,7 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
         if rounds:  # what is computed later in the round only would still hold the old part
             again = None
     if step.line_id == failed.line_id:
-        yield from _in_one_loop(finding, program, step, forward)
+        yield from _in_one_loop(finding, program, step)
     if details.trains_others:
         yield from differing("compute_apart", _compute_apart(program, forward, step, failed))
     # A step that waits may use the gradients of both backwards: other values on purpose.  Where
@@ -53,15 +53,12 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
 
 
 def _in_one_loop(
-    finding: Finding[Details | None], program: Program, place: Place, forward: tuple[Place, ...]
+    finding: Finding[Details | None], program: Program, place: Place
 ) -> Iterator[Proposal]:
     """One loop steps for one item and fails for a later one."""
     root = finding.tensor(Role.ROOT)
     for name in root.names if root is not None else ():
-        if len(forward) == 1:
-            yield from differing("recompute", split_and_move(program, place, name, forward[0]))
-        first = reorder_items(program, place, name)
-        if first:
+        if first := item_first(program, place, name):
             yield Proposal("update_first", first)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -85,6 +85,22 @@ def _is_plain_comment(line: cst.EmptyLine) -> bool:
     if line.comment is None or is_masked(line.comment.value):
         return False
     return not line.comment.value.startswith(("#!", "# -*-", "# %%", "#%%"))
+
+
+def suite(statements: Sequence[Statement | BlockItem]) -> cst.IndentedBlock:
+    """An indented block of statements that stood elsewhere."""
+    return cst.IndentedBlock(_body(as_pieces(statements)))
+
+
+def as_pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:
+    return [n if isinstance(n, BlockItem) else BlockItem(_alone(n)) for n in new]
+
+
+def _alone(statement: Statement) -> Statement:
+    """The statement without what belongs to the line that it was taken from."""
+    if isinstance(statement, cst.BaseSmallStatement):
+        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return statement
 
 
 def on_line(pieces: Sequence[BlockItem], line: Line | None) -> list[BlockItem]:

@@ -17,6 +17,7 @@ from ...isolation.silence import silenced
 from ...model import Edit, Edits
 from .blocks import (
     BlockItem,
+    as_pieces,
     attached,
     dressed,
     leftover,
@@ -68,7 +69,7 @@ class Draft:
 
     def instead(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
         """Put statements in the place of one; the comments around it stay."""
-        self._change(statement).instead = _pieces(new)
+        self._change(statement).instead = as_pieces(new)
         return self
 
     def opened(self, block: cst.With | cst.If) -> Draft:
@@ -81,11 +82,11 @@ class Draft:
         return self
 
     def before(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
-        self._change(statement).before.extend(_pieces(new))
+        self._change(statement).before.extend(as_pieces(new))
         return self
 
     def after(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
-        self._change(statement).after.extend(_pieces(new))
+        self._change(statement).after.extend(as_pieces(new))
         return self
 
     def move(
@@ -250,14 +251,3 @@ def is_program(text: str) -> bool:
     """Whether a cell or file compiles, its magics aside."""
     masked = None if compiles(text) else mask(text)
     return compiles(text) if masked is None else compiles(masked.text)
-
-
-def _pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:
-    return [n if isinstance(n, BlockItem) else BlockItem(_alone(n)) for n in new]
-
-
-def _alone(statement: Statement) -> Statement:
-    """The statement without what belongs to the line that it was taken from."""
-    if isinstance(statement, cst.BaseSmallStatement):
-        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return statement

@@ -233,6 +233,16 @@ def statements_in(block: cst.CSTNode) -> list[Statement]:
     return found
 
 
+def opening(block: cst.CSTNode) -> Statement | None:
+    """The first statement of a block that is no docstring."""
+    inside = statements_in(block)
+    said = getattr(inside[0], "value", None) if inside else None
+    return next(iter(inside[1:] if isinstance(said, _TEXTS) else inside), None)
+
+
+_TEXTS = (cst.SimpleString, cst.ConcatenatedString)
+
+
 def position(statements: Sequence[Statement], wanted: Statement) -> int:
     """Where a statement stands among others: the one itself, not another of the same text."""
     return next(i for i, s in enumerate(statements) if s is wanted)

@@ -26,7 +26,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, statements_in
+from ..engine.tree import Statement, Tree, opening
 
 Make: TypeAlias = Callable[[], Edits | None]
 Put: TypeAlias = Callable[[Draft, Statement, list[Statement | BlockItem]], Draft]
@@ -108,9 +108,8 @@ class Site:
 
     def opening(self, *codes: str) -> Edits | None:
         """The edit that puts lines at the beginning of the block that the statement heads."""
-        inside = statements_in(getattr(self.statement, "body", self.statement))
-        lines = [make(code) for code in codes]
-        return Draft(self.tree).before(inside[0], lines).edits() if inside else None
+        first = opening(getattr(self.statement, "body", self.statement))
+        return Draft(self.tree).before(first, [make(code) for code in codes]).edits()
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:
         """The edit that makes `node.call` of each of the nodes."""

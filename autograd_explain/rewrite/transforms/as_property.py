@@ -16,7 +16,7 @@ from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, position, statements_in, tree_at
-from .kept_argument import Constructor, Kept, constructor_of, kept_locals, renamed
+from .kept_argument import Constructor, constructor_of, kept_locals, method_of
 from .remove_memoization import differs_each_time
 
 _CHANGING = frozenset("append extend insert pop popitem clear update add remove setdefault".split())
@@ -195,28 +195,9 @@ def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | Non
         if not _is_no_argument(field):
             return None
         draft.remove(field)
-    draft.after(method, [_property(c, kept) for c in computed])
-    return draft.edits()
-
-
-def _property(computed: _Computed, kept: dict[str, Kept]) -> cst.FunctionDef:
-    renaming = renamed(kept)
-    before = [s.visit(renaming) for s in computed.before]
-    value = computed.value.visit(renaming)
-    assert isinstance(value, cst.BaseExpression)
-    plain = [
-        s.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-        for s in before
-        if isinstance(s, cst.BaseSmallStatement)
-    ]
-    lines = [cst.SimpleStatementLine([s]) for s in (*plain, cst.Return(value))]
-    return cst.FunctionDef(
-        cst.Name(computed.name),
-        cst.Parameters([cst.Param(cst.Name("self"))]),
-        cst.IndentedBlock(lines),
-        decorators=[cst.Decorator(cst.Name("property"))],
-        leading_lines=[cst.EmptyLine(indent=False)],
-    )
+    runs = {c.name: [*c.before, cst.Return(c.value)] for c in computed}
+    properties = [method_of(name, run, kept, ("property",)) for name, run in runs.items()]
+    return draft.after(method, properties).edits()
 
 
 def _fields(owner: cst.ClassDef, names: set[str]) -> Iterator[cst.AnnAssign]:

@@ -12,6 +12,7 @@ from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_ends
+from ..engine.blocks import suite
 from ..engine.cst_tools import (
     block,
     dotted,
@@ -28,7 +29,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, Drafts
 from ..engine.imports import imports_at
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, opening, position, statement_at, tree_at
 from .casts import leaf_moved
 from .grad_mode import is_off, with_guard
 from .uncut import apply_patches, called
@@ -110,8 +111,7 @@ def _at_the_parameter(program: Program, place: Place | None, names: set[str]) ->
     meant = [name for name in given if name in names and name != "self"]
     if len(meant) != 1:
         return None
-    first = statements_in(function.body)[0]
-    return Draft(tree).before(first, [_call(program, cst.Name(meant[0]))]).edits()
+    return Draft(tree).before(opening(function.body), [_call(program, cst.Name(meant[0]))]).edits()
 
 
 def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExpression | None:
@@ -245,7 +245,7 @@ def _each(
     program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
 ) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
-    return cst.For(name, target, cst.IndentedBlock([_line(_call(program, name))]))
+    return cst.For(name, target, suite([_call(program, name)]))
 
 
 def _ever_off(program: Program) -> bool:
@@ -303,14 +303,12 @@ def updates_in_place(
         if not lines or (augmented and not isinstance(lines[0], (cst.AugAssign, cst.For))):
             return None
         if not any(is_off(imports, s) for s in tree.ancestors(statement)):
-            lines = [with_guard(guard, cst.IndentedBlock([_line(s) for s in lines]))]
+            lines = [with_guard(guard, suite(lines))]
         drafts[tree].instead(statement, lines)
     return drafts.edits()
 
 
-def _written(
-    tree: Tree, statement: Statement, reset: bool
-) -> list[cst.BaseCompoundStatement | cst.BaseSmallStatement]:
+def _written(tree: Tree, statement: Statement, reset: bool) -> list[Statement]:
     """The write into the leaf and what resets its gradient; of a list that is rebuilt, a loop."""
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return []
@@ -319,8 +317,8 @@ def _written(
         loop = value.for_in
         if loop.ifs or loop.inner_for_in or not same(tree, loop.iter, tree.code(target)):
             return []
-        body = [_line(s) for s in _into(tree, loop.target, value.elt, reset)]
-        return [cst.For(loop.target, target, cst.IndentedBlock(body))]
+        body = suite(_into(tree, loop.target, value.elt, reset))
+        return [cst.For(loop.target, target, body)]
     if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
         pairs = [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=False)]
         return (
@@ -337,16 +335,10 @@ def _apart(tree: Tree, pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]
 
 def _into(
     tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression, reset: bool
-) -> list[cst.BaseCompoundStatement | cst.BaseSmallStatement]:
+) -> list[Statement]:
     copy = make("{x}.copy_({v})", x=target, v=without_ends(value))
     written = [_augmented(tree, target, value) or copy]
     return [*written, make("{x}.grad = None", x=target)] if reset else [*written]
-
-
-def _line(statement: cst.BaseCompoundStatement | cst.BaseSmallStatement) -> cst.BaseStatement:
-    if isinstance(statement, cst.BaseSmallStatement):
-        return cst.SimpleStatementLine([statement])
-    return statement
 
 
 def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import libcst as cst
 
@@ -12,6 +13,7 @@ from ...arguments import bind, given_by
 from ...program import Program, called_name
 from ...program_index import index_of
 from ..analysis.effects import bound_in, is_argument, parameter_names
+from ..engine.blocks import suite
 from ..engine.cst_tools import (
     Renamed,
     clauses,
@@ -72,9 +74,18 @@ def kept_locals(
     return known if len(known) == len(kept) else None
 
 
-def renamed(kept: Mapping[str, Kept]) -> Renamed:
-    """Puts the attributes in the place of the locals."""
-    return Renamed({name: found.path for name, found in kept.items()})
+def method_of(
+    name: str, run: Sequence[Statement], kept: Mapping[str, Kept], decorators: Sequence[str] = ()
+) -> cst.FunctionDef:
+    """The statements as a method, with the attributes in the place of the locals."""
+    renaming = Renamed({name: found.path for name, found in kept.items()})
+    return cst.FunctionDef(
+        cst.Name(name),
+        cst.Parameters([cst.Param(cst.Name("self"))]),
+        suite([cast(Statement, s.visit(renaming)) for s in run]),
+        decorators=[cst.Decorator(cst.Name(decorator)) for decorator in decorators],
+        leading_lines=[cst.EmptyLine(indent=False)],
+    )
 
 
 def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept | None:

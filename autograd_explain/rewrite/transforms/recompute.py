@@ -19,6 +19,12 @@ from ..analysis.effects import (
     reads_any,
     rebinds_any,
     takes_next,
+    iterated,
+    local_names,
+    reads_any,
+    rebinds_any,
+    takes_next,
+    used_names,
 )
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
@@ -199,8 +205,11 @@ def _cut_off(arg: cst.Arg) -> cst.Arg:
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
     made = {name for _, statement in repeated for name in effects(statement).writes}
-    heads = [loop.iter for loop in tree.loops(goal) if isinstance(loop, cst.For)]
-    return any(reads_any(head, made) for head in heads) and not reads_any(goal, made)
+    for loop in (a for a in tree.loops(goal) if isinstance(a, cst.For) and reads_any(a.iter, made)):
+        taken = [iterated(loop.iter, loop.target, name) for name in used_names(goal)]
+        if not reads_any(goal, made) or any(n is not None and dotted(n) in made for n in taken):
+            return True
+    return False
 
 
 def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
@@ -322,6 +331,8 @@ def _needed_before(
     written = _written_inside(tree, loops[-1], use)
     if written & own.writes or (written | effects(use).writes) & own.reads:
         return None
+    if reads_any(origin[1], bound_in(loops[-1]) - own.writes):
+        return None
     between = _between(program, origin, (tree, loops[-1]))
     if between is None:
         return None
@@ -399,15 +410,15 @@ def _may_be_passed(statement: Statement) -> bool:
 def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> set[str]:
     """What a loop writes, `use` aside.
 
-    A backward writes gradients only, whatever it is called on, and what an update by hand changes
-    is what a next round is to compute with.
+    A backward and its like write gradients only, whatever they are called on, and what an update
+    changes is what a next round is to compute with.
     """
     found: set[str] = set()
     for statement in tree.statements:
         if not tree.inside(statement, loop) or statement is use:
             continue
         if isinstance(statement, cst.BaseSmallStatement):
-            learns = called_on(statement, "backward") or _is_update(statement)
+            learns = called_on(statement, *LEARNS) or _is_update(statement)
             found |= set() if learns else effects(statement).writes
         else:
             leaves = single_targets(statement)
