@@ -49,6 +49,7 @@ EXAMPLE = {
     "memory_place": "?",
     "before_loop": "",
     "loss_place": "",
+    "emptied": "",
 }
 
 
@@ -95,6 +96,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
     lasts = owner is not None and not {*live}.isdisjoint(culprit.names)
     remembers = None if memory is None else memory.place
+    anew_in = run_at(scene, kept, emptied) if lasts and emptied is not None else ""
     step = None if stepped is None else stepped.moment.place
     first = scene.place if part.first is None else part.first.place
     return Finding(
@@ -108,6 +110,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "state_kind": state.kind.value,
             "before_loop": label(before) if before else "",
             "loss_place": label(elsewhere) if elsewhere else "",
+            "emptied": anew_in,
         },
         tensors=(culprit,),
         events=events_of(scene, known, why, remembers or kept),
@@ -122,7 +125,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             set_again=_set_again(library),
             constant=owner is not None and not is_trained(scene, known.calls, owner),
             lasts=lasts,
-            emptied=run_at(scene, kept, emptied) if lasts and emptied is not None else "",
+            emptied=anew_in,
         ),
     )
 

@@ -375,9 +375,8 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if not held:  # what the program itself hands on is not to be left out
         yield from not_kept(program, details.options)
     yield from _filled_first(finding, program)
-    module = details.emptied
-    anew = switched_before(program, finding.place(What.CAUSE), module)
-    yield from differing("repair_emptied", anew, code=module)
+    anew = switched_before(program, finding.place(What.CAUSE), details.emptied)
+    yield from differing("emptied", anew)
     yield from differing("own_copy", deep_copied(program, details.handed))
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
