@@ -26,16 +26,14 @@ from autograd_explain.rewrite.engine.cst_tools import (
     method,
     positional_parameters,
     repeatable,
-    targets,
-    unpacked,
+    runs_once,
+    single_targets,
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 from autograd_explain.rewrite.transforms.grad_mode import outermost_block
-
-_SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +91,7 @@ def _bound_before(tree: Tree, function: cst.FunctionDef, at: Statement, name: st
         isinstance(leaf, cst.Name) and leaf.value == name and tree.start(node) < tree.start(at)
         for node in walk(function.body)
         if isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
-        for target in targets(node)
-        for leaf in unpacked(target)
+        for leaf in single_targets(node)
     )
 
 
@@ -156,7 +153,7 @@ def _copied(program: Program, given: _Argument) -> Edits | None:
         return None
     if not repeatable(part) or (is_view(part) and not isinstance(part, cst.Subscript)):
         return None
-    if any(isinstance(a, _SOMETIMES) for a in _up_to(tree, given.node, statement)):
+    if not runs_once(tree, given.node, statement):
         return None
     draft = Draft(tree)
     if _is_done_with(tree, statement, part):
@@ -181,7 +178,7 @@ def _has_other_reader(tree: Tree, at: Statement, name: str) -> bool:
             continue
         if tree.scope_of(node) is not tree.scope_of(at) or not _holds(node.value, name):
             continue
-        others = {x.value for t in targets(node) for x in unpacked(t) if isinstance(x, cst.Name)}
+        others = {x.value for x in single_targets(node) if isinstance(x, cst.Name)}
         if name not in others and any(read_later(tree, at, other) for other in others):
             return True
     return False
@@ -199,12 +196,3 @@ def _is_done_with(tree: Tree, statement: Statement, part: cst.BaseExpression) ->
     if not isinstance(part, cst.Name) or not is_own_local(tree, statement, part):
         return False
     return not read_later(tree, statement, part.value)
-
-
-def _up_to(tree: Tree, node: cst.CSTNode, statement: Statement) -> list[cst.CSTNode]:
-    found: list[cst.CSTNode] = []
-    for ancestor in tree.ancestors(node):
-        if ancestor is statement:
-            break
-        found.append(ancestor)
-    return found

@@ -16,8 +16,8 @@ from autograd_explain.rewrite.engine.cst_tools import (
     make,
     parse,
     same,
+    single_targets,
     targets,
-    unpacked,
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
@@ -155,6 +155,6 @@ def _extract(where: Constructor, run: list[Statement], name: str) -> Draft | Non
 
 def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
     reads = {path.partition(".")[0] for s in run for path in effects(s).reads}
-    leaves = (leaf for s in run for target in targets(s) for leaf in unpacked(target))
+    leaves = (leaf for s in run for leaf in single_targets(s))
     assigned = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
     return (reads & local_names(method)) - assigned

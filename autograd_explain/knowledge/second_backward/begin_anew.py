@@ -17,6 +17,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     head,
     make,
+    named_targets,
     targets,
     unpacked,
     walk,
@@ -157,13 +158,9 @@ def _first_value(tree: Tree, loop: cst.For | cst.While, state: str) -> Statement
     scope, start = tree.scope_of(loop), tree.start(loop)
     for other in reversed(tree.statements):
         if tree.start(other) < start and tree.scope_of(other) is scope:
-            if isinstance(other, cst.Assign) and state in _bound(other):
+            if isinstance(other, cst.Assign) and state in named_targets(other):
                 return other
     return None
-
-
-def _bound(statement: Statement) -> list[str]:
-    return [name for t in targets(statement) for leaf in unpacked(t) if (name := dotted(leaf))]
 
 
 def _is_apart(program: Program, loop: cst.For | cst.While, backward: Statement, state: str) -> bool:

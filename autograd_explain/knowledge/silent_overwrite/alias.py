@@ -15,7 +15,11 @@ from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.inplace_writes import without_data
-from autograd_explain.rewrite.engine.cst_tools import repeatable, targets, unpacked, walk
+from autograd_explain.rewrite.engine.cst_tools import (
+    repeatable,
+    single_targets,
+    walk,
+)
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import apply, merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
@@ -91,6 +95,5 @@ def _bound_between(tree: Tree, alias: cst.Assign, writing: Statement) -> bool:
         tree.code(leaf) in (tensor, tensor.partition(".")[0])
         for statement in tree.statements
         if first < tree.start(statement) < last or any(tree.inside(statement, a) for a in loops)
-        for target in targets(statement)
-        for leaf in unpacked(target)
+        for leaf in single_targets(statement)
     )

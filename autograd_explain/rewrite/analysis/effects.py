@@ -19,7 +19,6 @@ from ..engine.cst_tools import (
     is_label,
     named,
     single_targets,
-    targets,
     unpacked,
     walk,
 )
@@ -396,6 +395,6 @@ def local_names(scope: cst.FunctionDef) -> set[str]:
 def bound_in(block: cst.CSTNode) -> set[str]:
     """The names that the statements of a block bind."""
     nodes = list(walk(block))
-    leaves = (leaf for n in nodes for target in targets(n) for leaf in unpacked(target))
+    leaves = (leaf for n in nodes for leaf in single_targets(n))
     names = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
     return names.union(*map(_bound_by_import, nodes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 import libcst as cst
@@ -194,6 +195,11 @@ def single_targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     return [leaf for target in targets(statement) for leaf in unpacked(target)]
 
 
+def named_targets(statement: cst.CSTNode) -> set[str]:
+    """Those that are plain names and attributes: `a`, `self.h`."""
+    return {path for leaf in single_targets(statement) if (path := dotted(leaf))}
+
+
 def clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:
     """What binds names in a loop or a comprehension, the outermost first."""
     if isinstance(node, cst.For):
@@ -304,6 +310,15 @@ def without(call: cst.Call, *gone: cst.Arg) -> cst.Call:
             comma=call.args[-1].comma, whitespace_after_arg=call.args[-1].whitespace_after_arg
         )
     return call.with_changes(args=kept)
+
+
+def runs_once(tree: Tree, node: cst.CSTNode, statement: Statement) -> bool:
+    """Whether a statement evaluates what is in it just once, not perhaps or many times."""
+    around = takewhile(lambda outer: outer is not statement, tree.ancestors(node))
+    return not any(isinstance(outer, _SOMETIMES) for outer in around)
+
+
+_SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 
 
 def repeatable(node: cst.CSTNode) -> bool:

@@ -17,7 +17,6 @@ from ..engine.cst_tools import (
     repeatable,
     single_targets,
     targets,
-    unpacked,
     without,
 )
 from ..engine.draft import Draft
@@ -120,8 +119,7 @@ _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
 
 def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
     """Whether a loop gives it its value: bound anew, the tensor itself would stay as it is."""
-    loops = site.tree.loops(site.statement)
-    leaves = (leaf for loop in loops for t in targets(loop) for leaf in unpacked(t))
+    leaves = (leaf for loop in site.tree.loops(site.statement) for leaf in single_targets(loop))
     return any(node.deep_equals(leaf) for leaf in leaves)
 
 

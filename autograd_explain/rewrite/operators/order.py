@@ -12,7 +12,13 @@ import libcst as cst
 from ...model import Edits
 from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.cst_tools import called_name, calls_in, dotted, method_name, targets, unpacked
+from ..engine.cst_tools import (
+    called_name,
+    calls_in,
+    dotted,
+    method_name,
+    single_targets,
+)
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
 from ..transforms.recompute import (
@@ -80,7 +86,7 @@ def _loses_name(site: Site, own: Statement, passed: list[Statement]) -> bool:
     up = bool(passed) and site.tree.start(passed[0]) < site.tree.start(own)
     for other in passed:
         maker, reader = (other, own) if up else (own, other)
-        given = {t.value for t in targets(maker) for t in unpacked(t) if isinstance(t, cst.Name)}
+        given = {t.value for t in single_targets(maker) if isinstance(t, cst.Name)}
         first = given & effects(reader).reads if isinstance(maker, cst.Assign) else set()
         above = replace(site, statement=maker).above
         if first and not any(first & effects(s).writes for s in above):

@@ -21,8 +21,7 @@ from ..engine.cst_tools import (
     method_name,
     positional_parameters,
     same,
-    targets,
-    unpacked,
+    single_targets,
     walk,
 )
 from ..engine.draft import Draft
@@ -228,8 +227,7 @@ def _binds(tree: Tree, block: cst.With, name: cst.BaseExpression) -> bool:
         same(tree, leaf, code) or same(tree, leaf, first)
         for node in walk(block)
         if isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
-        for target in targets(node)
-        for leaf in unpacked(target)
+        for leaf in single_targets(node)
     )
 
 

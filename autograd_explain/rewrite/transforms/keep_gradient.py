@@ -23,6 +23,7 @@ from ..engine.cst_tools import (
     positional_parameters,
     repeatable,
     same,
+    single_targets,
     targets,
     unpacked,
     walk,
@@ -212,8 +213,7 @@ def _held(
 
 def _names_one(program: Program, place: Place | None, names: set[str]) -> bool:
     tree, statement = statement_at(program, place)
-    written = [] if statement is None else targets(statement)
-    leaves = [leaf for target in written for leaf in unpacked(target)]
+    leaves = [] if statement is None else single_targets(statement)
     return any(same(tree, leaf, name) for leaf in leaves for name in names)
 
 

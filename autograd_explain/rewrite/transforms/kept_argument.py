@@ -22,7 +22,7 @@ from ..engine.cst_tools import (
     make,
     named,
     positional_parameters,
-    targets,
+    single_targets,
     unpacked,
     walk,
 )
@@ -134,7 +134,7 @@ def _stored_as(where: Constructor, local: str, run: Sequence[Statement]) -> str 
 
 def _bound_once(where: Constructor, local: str) -> bool:
     assigned = (n for n in walk(where.method.body) if isinstance(n, cst.Assign))
-    names = [dotted(leaf) for s in assigned for t in targets(s) for leaf in unpacked(t)]
+    names = [dotted(leaf) for s in assigned for leaf in single_targets(s)]
     return not is_argument(where.method, local) and names.count(local) == 1
 
 

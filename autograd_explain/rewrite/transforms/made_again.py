@@ -12,7 +12,7 @@ from ...model import Edits, Place
 from ...program import Program, own_nodes
 from ...program_index import Definition, index_of
 from ..analysis.effects import base_path, reads_any
-from ..engine.cst_tools import called_name, dotted, single_targets, targets, unpacked
+from ..engine.cst_tools import called_name, dotted, named_targets, single_targets
 from ..engine.draft import Drafts
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, tree_of
@@ -61,11 +61,13 @@ def holders(
         given = holds or reads_any(statement, {*names, *lists})
         if given and _makes_optimizer(program, other, statement, optimizer):
             add((other, statement))
-            optimizers |= _given(statement)
-        elif holds and (_given(statement) & optimizers or "sched" in _callee(statement).lower()):
+            optimizers |= named_targets(statement)
+        elif holds and (
+            named_targets(statement) & optimizers or "sched" in _callee(statement).lower()
+        ):
             add((other, statement))
         elif reads_any(statement, {*names, *lists}):
-            lists |= dict.fromkeys(_given(statement) - names, (other, statement))
+            lists |= dict.fromkeys(named_targets(statement) - names, (other, statement))
     return list(made.values())
 
 
@@ -80,7 +82,7 @@ def _makes_optimizer(
     if optimizer is not None and place.line_id == optimizer.line_id:
         return True
     if isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None:
-        if any(_is_optimizer(program.names.get(name)) for name in _given(statement)):
+        if any(_is_optimizer(program.names.get(name)) for name in named_targets(statement)):
             return isinstance(statement.value, cst.Call)
     node, index = program.statement_at(place), index_of(program)
     call = node.value if isinstance(node, ast.Assign) else None
@@ -110,7 +112,7 @@ def _returns_optimizer(program: Program, function: Definition) -> bool:
 def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_At]) -> bool:
     """Whether a statement up to `own` reads what was made, or calls what does; those that make it
     aside."""
-    given = set[str]().union(*(_given(s) for _, s in made))
+    given = set[str]().union(*(named_targets(s) for _, s in made))
     for _, statement in _above(program, tree, own):
         if reads_any(statement, given) and all(statement is not m for _, m in made):
             if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
@@ -151,7 +153,3 @@ def _holder(node: cst.BaseExpression) -> str:
 def _callee(statement: cst.Assign) -> str:
     value = statement.value
     return (dotted(value.func) or called_name(value)) if isinstance(value, cst.Call) else ""
-
-
-def _given(statement: cst.Assign) -> set[str]:
-    return set(name for t in targets(statement) for u in unpacked(t) if (name := dotted(u)))

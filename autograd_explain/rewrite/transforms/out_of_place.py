@@ -36,6 +36,7 @@ from ..engine.cst_tools import (
     make,
     named,
     repeatable,
+    runs_once,
     same,
     targets,
     walk,
@@ -48,8 +49,6 @@ from .clone import functional_write
 from .grad_mode import blocks_around
 
 _MOST_WRITES = 8  #: to one name that are made so together
-#: What stands in these is evaluated perhaps, or many times.
-_SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 
 
 def out_of_place(program: Program, place: Place, target: str | None = None) -> Edits | None:
@@ -266,11 +265,8 @@ def _may_come_first(site: _Site, call: InplaceCall) -> bool:
     heads_run_once = (cst.BaseSmallStatement, cst.If, cst.For, cst.With)
     if not isinstance(statement, heads_run_once) or tree.block_of(statement) is None:
         return False
-    for ancestor in tree.ancestors(call.node):
-        if ancestor is statement:
-            break
-        if isinstance(ancestor, _SOMETIMES):
-            return False
+    if not runs_once(tree, call.node, statement):
+        return False
     inside = set(map(id, walk(call.node)))
     readers = find(tree, statement, tree.code(call.target))
     earlier = (

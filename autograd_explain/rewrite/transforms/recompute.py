@@ -31,7 +31,7 @@ from ..engine.cst_tools import (
     dotted,
     method,
     method_name,
-    single_targets,
+    named_targets,
     targets,
     unpacked,
     walk,
@@ -417,8 +417,7 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
             learns = called_on(statement, *LEARNS) or _is_update(statement)
             found |= set() if learns else effects(statement).writes
         else:
-            leaves = single_targets(statement)
-            found |= {path for leaf in leaves if (path := dotted(leaf))}
+            found |= named_targets(statement)
     return found
 
 
