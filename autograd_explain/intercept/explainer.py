@@ -212,7 +212,8 @@ class Explainer:
                 shown = _shown_by_running(visit, verifier, incident, signal)
                 incident = replace(incident, evidence={**evidence, **shown})
             notes = () if visit.check is None else visit.check.notes()
-            return self._ask(incident, visit, verifier, notes)
+            found = self._ask(incident, visit, verifier, notes)
+            return found if found is None or _is_shown(found, signal) else None
         return None
 
     def warning(self, text: str, frame: FrameType, visit: CellRun) -> None:
@@ -417,6 +418,14 @@ def _blames_alike(warned: Explanation, alarm: Explanation) -> bool:
     findings = warned.diagnosis.finding, alarm.diagnosis.finding
     first, second = (_line(f.event(What.CAUSE)) for f in findings)
     return first is not None and first == second
+
+
+def _is_shown(found: Explanation, signal: Signal) -> bool:
+    """What was frozen with a shallow copy may be shared on purpose; not where what was copied
+    trains as soon as the copy has parameters of its own."""
+    trained = (Outcome.RUNS, Outcome.VERIFIED)
+    rewrites = found.diagnosis.rewrites
+    return not signal.evidence.get("copied") or any(r.outcome in trained for r in rewrites)
 
 
 def _blamed(alarm: Explanation) -> tuple[str, Place] | None:

@@ -38,6 +38,7 @@ from .detect.recording_off import (
     is_only_shown,
     recorded_within,
 )
+from .detect.shallow_copies import frozen_copies
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import misplaced
 from .detect.uncalled import uncalled
@@ -188,7 +189,14 @@ class Recording:
             ran = self.suspicion.after_functions(self.program.is_user_code)
             equal = self.suspicion.equal_sides()
         found = (self._signal(s) for s in (written, ran, equal) if s is not None)
-        return (*found, *self.piled_hooks(), *self._partial_cuts())
+        return (*found, *self.piled_hooks(), *self.frozen_copies(), *self._partial_cuts())
+
+    def frozen_copies(self) -> tuple[Signal, ...]:
+        """What was frozen with a shallow copy."""
+        with quiet():
+            gradients, stepped = self.suspicion.gradients, self.suspicion.stepped_lately
+            found = [*frozen_copies(self.sites.namespace, gradients, self.log)] if stepped else []
+        return tuple(map(self._signal, found))
 
     def piled_hooks(self) -> tuple[Signal, ...]:
         """Hooks that were registered again and again."""

@@ -80,3 +80,57 @@ def test_it_is_thawed_in_time(cell: str, fix: str, lines: list[str]) -> None:
     first = found.rewrites[0]
     assert (first.fix, first.outcome, first.reason.key) == (fix, Outcome.RUNS, "stepped")
     assert [line.strip() for line in added(cells, edited(cells, first))] == lines
+
+
+ENSEMBLE = """
+def use(one, other):
+    set_flags(one, True)
+    set_flags(other, False)
+    return one(z)
+B = nn.Linear(2, 1)
+both = torch.optim.SGD([*D.parameters(), *B.parameters()], lr=0.1)
+for i in range(3):
+    loss = (use(D, B) * use(B, D)).mean()
+    both.zero_grad()
+    loss.backward()
+    both.step()"""
+THAWED = [
+    "for group in both.param_groups:",
+    'for parameter in group["params"]:',
+    "parameter.requires_grad_(True)",
+]
+COPIED = """
+import copy
+T = copy.copy(D)
+freeze(T)
+both = torch.optim.SGD([*G.parameters(), *D.parameters()], lr=0.1)
+for i in range(3):
+    both.zero_grad()
+    (D(G(z)) - T(real)).mean().backward()
+    both.step()"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "cause", "fix", "lines"),
+    [
+        (ENSEMBLE, "set_flags(other, False)", "thaw_held", THAWED),
+        (COPIED, "T = copy.copy(D)", "deep_copy", ["T = copy.deepcopy(D)"]),
+    ],
+)
+def test_what_shares_a_flag_is_parted(cell: str, cause: str, fix: str, lines: list[str]) -> None:
+    cells = tuple(c.strip("\n") for c in (HEAD + cell).split("# %%\n")[1:])
+    found = play(cells, watched=True, verify=True).diagnosis
+    assert found is not None and found.finding.cause == "frozen_while_stepped"
+    assert found.finding.events[0].place.source == cause
+    first = found.rewrites[0]
+    assert (first.fix, first.outcome, first.reason.key) == (fix, Outcome.RUNS, "stepped")
+    assert [line.strip() for line in added(cells, edited(cells, first))] == lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("freeze(T)", "freeze(D)"), ("(D(G(z)) - T(real))", "T(G(z))")]
+)
+def test_a_copy_that_is_shared_on_purpose_is_left_alone(old: str, new: str) -> None:
+    cell = COPIED.replace(old, new)
+    cells = tuple(c.strip("\n") for c in (HEAD + cell).split("# %%\n")[1:])
+    assert play(cells, watched=True, verify=True).diagnosis is None

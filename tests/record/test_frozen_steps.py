@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from silent_programs import HEAD
-from watching import signals
+from watching import session, signals
 
 NETS = (
     HEAD
@@ -125,3 +125,75 @@ def test_what_clears_may_wrap_what_steps() -> None:
 
 def test_a_factory_without_positions_does_not_end_the_recording() -> None:
     assert signals(("import torch\nx = torch.zeros(size=(2,), requires_grad=True)",)) == []
+
+
+SWITCHED = (
+    HEAD
+    + """\
+A, B, z = nn.Linear(2, 1), nn.Linear(2, 1), torch.randn(8, 2)
+both = torch.optim.SGD([*A.parameters(), *B.parameters()], lr=0.1)
+def use(one, other):
+    one.requires_grad_(True)
+    other.requires_grad_(False)
+    return one(z)
+"""
+)
+ENSEMBLE = """\
+loss = (use(A, B) * use(B, A)).mean()
+both.zero_grad()
+loss.backward()
+both.step()
+"""
+
+
+def switched(body: str, first: str = "", times: int = 3) -> tuple[str, ...]:
+    return SWITCHED, rounds(body, first, times)[1]
+
+
+def test_what_is_frozen_in_the_midst_of_a_loss_is_told() -> None:
+    (found,) = signals(switched(ENSEMBLE))
+    assert found.name == "frozen-while-stepped" and found.evidence["count"] == 2
+    source = {role: moments[0].place.source for role, moments in found.moments.items()}
+    assert source["frozen"] == "other.requires_grad_(False)"
+    assert (source["used"], source["backward"]) == ("return one(z)", "loss.backward()")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        switched(ENSEMBLE.replace("loss.b", "A.requires_grad_()\nloss.b")),
+        switched(ENSEMBLE.replace("loss.b", "use(A, B)\nloss.b")),
+        switched(ENSEMBLE.replace("both.step", "use(A, B).mean().backward()\nboth.step")),
+        switched(ENSEMBLE, "both = torch.optim.SGD(B.parameters())\n"),
+        switched(ENSEMBLE, "both.add_param_group({'params': nn.Linear(1, 1).requires_grad_(False)"
+                 ".parameters()})\n"),
+        switched(ENSEMBLE, times=1),
+        switched(ENSEMBLE.replace("use(A, B)", "use(A, B).detach()")),
+    ],
+)  # fmt: skip
+def test_a_gradient_that_is_dropped_on_purpose_is_quiet(cells: tuple[str, ...]) -> None:
+    for sure in (True, False):
+        assert signals(cells, sure=sure) == []
+
+
+COPIED = """\
+import copy
+T = copy.copy(D)
+for p in T.parameters():
+    p.requires_grad_(False)
+both = torch.optim.SGD([*G.parameters(), *D.parameters()])
+for i in range(3):
+    both.zero_grad()
+    (D(G(z)) - T(real)).mean().backward()
+    both.step()
+"""
+
+
+def test_what_was_frozen_with_a_shallow_copy_is_told() -> None:
+    found, recording = session((NETS, COPIED), {})
+    (copied,) = recording.frozen_copies()
+    assert found == [] and copied.evidence["copied"] and copied.evidence["count"] == 2
+    assert copied.moments["frozen"][0].place.source == "p.requires_grad_(False)"
+    for new in ("copy.deepcopy(", "("):
+        found, recording = session((NETS, COPIED.replace("copy.copy(", new)), {})
+        assert (found, recording.frozen_copies()) == ([], ())

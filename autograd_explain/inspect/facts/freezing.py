@@ -20,6 +20,7 @@ _CONSTRUCTORS = frozenset({
     "rand_like", "randn_like", "zeros_like", "ones_like", "full_like", "from_numpy", "as_tensor",
     "Tensor", "FloatTensor", "DoubleTensor", "logspace", "normal",
 })  # fmt: skip
+_PARTS = frozenset({"parameters", "named_parameters", "modules", "children", "named_modules"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
     values = [v for v in map(slicer.value, modules) if isinstance(v, torch.nn.Module)]
     roots = _named_owners(scene, values)
     owners = [*values, *(m for _, m in roots)]
-    freezers = list(_freezers(scene))
+    freezers = list(freezers_of(scene))
     found = [s for s in freezers if _concerns(scene, s, owners)]
     if len(freezers) == 1 and not any(v is not MISSING for v in _frozen_by(scene, freezers[0])):
         found = freezers  # what a returned function froze cannot be read, but nothing else did
@@ -77,7 +78,7 @@ def _named_owners(
     return found
 
 
-def _freezers(scene: Scene) -> Iterator[ExprAt]:
+def freezers_of(scene: Scene) -> Iterator[ExprAt]:
     """Every `….requires_grad = False` and `….requires_grad_(False)` of the program, newest first;
     the spot is the object whose flag is set."""
     for source, node in scene.index.nodes(ast.AST, newest_first=True):
@@ -96,6 +97,16 @@ def _frozen_object(node: ast.AST) -> ast.expr | None:
         if node.func.attr == "requires_grad_" and given and _is_false(given[0]):
             return node.func.value
     return None
+
+
+def frozen_modules(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
+    """`net` of `for p in net.parameters(): p.requires_grad_(False)`, and the object itself."""
+    yield freezer
+    for maker in scene.slicer.makers(freezer):
+        node = maker.node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in _PARTS:
+                yield maker.inside(node.func.value)
 
 
 def _is_false(node: ast.expr) -> bool:

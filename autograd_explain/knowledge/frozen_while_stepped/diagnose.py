@@ -1,8 +1,11 @@
-"""An optimizer steps in vain: a line froze its parameters, and none thawed them in time."""
+"""An optimizer steps in vain: a line froze its parameters, and none thawed them in time; or froze
+them in the midst of a loss; or froze a shallow copy, which has the same ones."""
 
 from dataclasses import dataclass
 
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.freezing import freezers_of, frozen_modules
 from autograd_explain.inspect.facts.opposite_method import opposite_method
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -42,6 +45,11 @@ EXAMPLE = {
     "turn_place": "In[2]:12",
     "thawed": "",
     "thawed_place": "?",
+    "used": "",
+    "used_place": "?",
+    "copy": "",
+    "copy_place": "?",
+    "original": "",
 }
 
 
@@ -50,52 +58,98 @@ class Details:
     """What the rewrites go by.  Places are those at the level at which what was frozen can be
     thawed."""
 
-    frozen: tuple[Place, ...]  #: and, behind that, the lines within
-    turn: Place | None  #: the step of the optimizer for which it was frozen
-    step: Place
-    thawed: Place | None  #: the statement that does it too late
-    opposite: str  #: the method that takes back what a library's one has done
+    frozen: tuple[Place, ...] = ()  #: and, behind that, the lines within
+    turn: Place | None = None  #: the step of the optimizer for which it was frozen
+    step: Place | None = None
+    thawed: Place | None = None  #: the statement that does it too late
+    opposite: str = ""  #: the method that takes back what a library's one has done
+    backward: Place | None = None  #: the one that drops the gradient
+    optimizer: str = ""  #: what is stepped, as the function that goes backward calls it
+    copied: Place | None = None  #: the call whose copy was frozen
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    frozen, step, turn, thawed = (moment(scene, r) for r in ("frozen", "step", "turn", "thawed"))
+    frozen, step = moment(scene, "frozen"), moment(scene, "step")
     if frozen is None or step is None:
         return None
-    parameters = tensors(scene, "parameters")
+    used, turn = moment(scene, "used"), moment(scene, "turn")
+    if used is not None:
+        return _between(scene, frozen, used, step)
+    copied = _copied(scene, frozen) if turn is None else None
+    if copied is not None or scene.incident.evidence.get("copied"):
+        return None if copied is None else _of_copy(scene, copied, frozen)
+    level, other = at_one_level([frozen.path, (turn or step).path])
+    thawed = moment(scene, "thawed")
+    thaw = None if thawed is None else _beside(thawed, frozen, level)
+    details = Details(
+        frozen=frozen.path[frozen.path.index(level) :],
+        turn=None if turn is None else other,
+        step=other if turn is None else step.place,
+        thawed=thaw,
+        opposite=opposite_method(scene, level),
+    )
+    places = line_facts(frozen=level, turn=None if turn is None else turn.place, thawed=thaw)
+    causes = [p for p in (level, thaw) if p is not None]
+    return _finding(scene, "" if thaw is None else "late", causes, places, details)
+
+
+def _between(
+    scene: Scene, frozen: TraceEvent, used: TraceEvent, step: TraceEvent
+) -> Finding[Details]:
+    """It was frozen when the loss had been computed of it, which its backward finds."""
+    level, use = at_one_level([frozen.path, used.path])
+    before, own = at_one_level([(moment(scene, "backward") or step).path, step.path])
+    stepped = "".join(step.operands[:1]) if own == step.place else ""
+    details = Details(backward=before, optimizer=stepped)
+    return _finding(scene, "between", [level], line_facts(frozen=level, used=use), details)
+
+
+def _of_copy(scene: Scene, copied: ExprAt, frozen: TraceEvent) -> Finding[Details]:
+    """It was frozen with a shallow copy."""
+    original, place = copied.argument(0), scene.slicer.place(copied)
+    facts = line_facts(frozen=frozen.place)
+    facts |= {"copy": copied.text, "copy_place": label(place)}
+    facts["original"] = "" if original is None else original.text
+    return _finding(scene, "copy", [place, frozen.place], facts, Details(copied=place))
+
+
+def _copied(scene: Scene, frozen: TraceEvent) -> ExprAt | None:
+    """The call of a shallow copy that made what the line freezes."""
+    line = frozen.place.line_id
+    freezers = (f for f in freezers_of(scene) if scene.slicer.place(f).line_id == line)
+    modules = (module for freezer in freezers for module in frozen_modules(scene, freezer))
+    makers = (maker for module in modules for maker in scene.slicer.makers(module))
+    return next((maker for maker in makers if maker.called == "copy" and maker.argument(0)), None)
+
+
+def _finding(
+    scene: Scene, variant: str, causes: list[Place], facts: dict[str, str], details: Details
+) -> Finding[Details]:
+    parameters, step = tensors(scene, "parameters"), moment(scene, "step")
     # The parameters of a model that lived in a function are gone when it has returned.
     names = tuple(name_of(scene, p) for p in parameters) or scene.incident.evidence["shapes"]
-    level, other = at_one_level([frozen.path, (step if turn is None else turn).path])
-    thaw = None if thawed is None else _beside(thawed, frozen, level)
-    optimizer = optimizer_name(scene)
-    causes = (Event(What.CAUSE, p, certainty=Certainty.OBSERVED) for p in (level, thaw) if p)
-    events = (*causes, event(scene, What.FAILED, "step"))
+    blamed = (Event(What.CAUSE, p, certainty=Certainty.OBSERVED) for p in causes)
+    events = (*blamed, event(scene, What.FAILED, "step"))
+    called = _module(names), facts.get("original", ""), *names[1:4]
     return Finding(
         cause="frozen_while_stepped",
         confidence=Confidence.PROVEN,
         facts={
+            **line_facts(turn=None, thawed=None, used=None, copy=None),
+            "original": "",
             "parameter": next(iter(names), ""),
             "parameters": listed(names),
             "count": str(scene.incident.evidence.get("count", len(names))),
-            "optimizer": optimizer or step.place.source,
-            "step": step.place.source,
-            "place": label(step.place),
+            "optimizer": optimizer_name(scene) or _line(step),
+            "step": _line(step),
+            "place": label(None if step is None else step.place),
             "backward": _line(moment(scene, "backward")),
-            **line_facts(
-                frozen=level,
-                turn=None if turn is None else turn.place,
-                thawed=thaw,
-            ),
+            **facts,
         },
-        tensors=(culprit(scene, next(iter(parameters), None), _module(names), *names[1:4]),),
+        tensors=(culprit(scene, next(iter(parameters), None), *called),),
         events=tuple(e for e in events if e is not None),
-        variant="" if thaw is None else "late",
-        details=Details(
-            frozen=frozen.path[frozen.path.index(level) :],
-            turn=None if turn is None else other,
-            step=step.place if turn is not None else other,
-            thawed=thaw,
-            opposite=opposite_method(scene, level),
-        ),
+        variant=variant,
+        details=details,
         awaited=names[:1] if parameters else (),
         awaits_steps=True,
     )

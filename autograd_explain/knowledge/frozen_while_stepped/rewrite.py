@@ -1,4 +1,5 @@
-"""Thaw what was frozen for another optimizer's turn when that has stepped."""
+"""Thaw what was frozen for another optimizer's turn when that has stepped, and what was frozen in
+the midst of a loss before its backward; a copy gets parameters of its own."""
 
 import libcst as cst
 
@@ -6,6 +7,8 @@ from autograd_explain.model import Place
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.transforms.call_edits import line_before
+from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.move_statement import lifted
 from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
@@ -61,7 +64,30 @@ def _thawed_after_use(site: Site[Details], place: Place) -> Edits | None:
     return (draft.before if ends else draft.after)(last, [thaw]).edits()
 
 
+def _thawed_for_backward(site: Site[Details]) -> Edits | None:
+    """All that the optimizer holds, whatever the parts are called of which it was given them."""
+    if not site.details.optimizer:
+        return None
+    lines = (
+        f"for group in {site.details.optimizer}.param_groups:\n"
+        '    for parameter in group["params"]:\n'
+        "        parameter.requires_grad_(True)\n"
+    )
+    return line_before(site.program, site.details.backward, lines)
+
+
+def _is_left(details: Details) -> bool:
+    """Whether it was frozen once, for something else."""
+    return bool(details.frozen) and details.turn is None
+
+
+def _copied_deeply(site: Site[Details]) -> Edits | None:
+    return deep_copied(site.program, site.details.copied, "{arguments}")
+
+
 propose: Propose[Details] = by_table(
+    Fix("deep_copy", _copied_deeply, when=lambda d: d.copied is not None, changes=True),
+    Fix("thaw_held", _thawed_for_backward, when=lambda d: d.backward is not None, changes=True),
     Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None, changes=True),
-    Fix("thaw_before", _thawed_before, when=lambda d: d.turn is None, changes=True),
+    Fix("thaw_before", _thawed_before, when=_is_left, changes=True),
 )

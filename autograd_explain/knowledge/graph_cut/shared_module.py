@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
+from autograd_explain.inspect.facts.freezing import frozen_modules
 from autograd_explain.inspect.scene import Scene
-
-_PARTS = frozenset({"parameters", "named_parameters", "modules", "children", "named_modules"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ def shared_module(scene: Scene, freezer: ExprAt | None) -> SharedModule | None:
     frozen; None where both are not used as two models."""
     if freezer is None:
         return None
-    for module in _modules(scene, freezer):
+    for module in frozen_modules(scene, freezer):
         value = scene.slicer.value(module)
         if isinstance(value, torch.nn.Module) and not _is_trained(scene, value):
             continue
@@ -39,16 +37,6 @@ def shared_module(scene: Scene, freezer: ExprAt | None) -> SharedModule | None:
             if found is not None:
                 return found
     return None
-
-
-def _modules(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
-    """`net` of `for p in net.parameters(): p.requires_grad_(False)`, and the object itself."""
-    yield freezer
-    for maker in scene.slicer.makers(freezer):
-        node = maker.node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _PARTS:
-                yield maker.inside(node.func.value)
 
 
 def _is_trained(scene: Scene, module: torch.nn.Module) -> bool:

@@ -1,8 +1,11 @@
-"""Optimizers that step what was frozen while they are used: for another one's turn, and left so.
+"""Optimizers that step what was frozen while they are used: for another one's turn, and left so;
+or in the midst of each loss, whose backward then drops its gradient.
 
 A step without a gradient is no fault by itself: parameters are frozen by schedule, and their
 optimizer goes on among others.  It is one where a backward ran for this step alone, so that nobody
-used the gradients it gave, and no later step of the cell found any.
+used the gradients it gave, and no later step of the cell found any; or where loss after loss is
+computed of parameters that none trains, and goes on when they were frozen: what is frozen for the
+backward alone is frozen behind the loss.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -18,6 +22,9 @@ from ..observe.event_log import EventLog, Frozen
 from ..observe.tensor_facts import address, is_zero, unseen
 from .finding import CandidateFault, Mark, Marks, Weak
 from .unused_gradients import Followed, Gradients
+from ..observe.tensor_facts import address, unseen
+from .finding import CandidateFault, Mark, Marks, Weak, weak
+from .unused_gradients import Followed, Gradients, is_zero
 
 _MAX_STEPS = 100
 
@@ -39,6 +46,20 @@ class _InVain:
     times: int = 1
 
 
+@dataclass
+class _Dropped:
+    """A parameter that was frozen in the midst of a loss, the last node that used it, how many
+    losses were computed of it, and whether a step has found a gradient on it all the same."""
+
+    optimizer: weakref.ref[Optimizer]
+    parameter: Weak
+    shape: str
+    marks: Marks
+    user: int
+    losses: int = 1
+    trained: bool = False
+
+
 class FrozenSteps:
     """Follows the steps of optimizers whose parameters some line has frozen."""
 
@@ -46,6 +67,7 @@ class FrozenSteps:
         self._log = log
         self._gradients = gradients
         self._in_vain: dict[int, _InVain] = {}
+        self._dropped: dict[int, _Dropped] = {}
         self._trained: set[int] = set()  #: in this cell, by identity
         self._useful: list[Mark] = []  #: the last steps that found a gradient
         self._made = 0  #: when the loss of the last backward was computed, 0 where unknown
@@ -53,6 +75,7 @@ class FrozenSteps:
     def begin(self) -> None:
         """A cell begins."""
         self._in_vain.clear()
+        self._dropped.clear()
         self._trained.clear()
         self._useful.clear()
 
@@ -72,6 +95,8 @@ class FrozenSteps:
         if not self._log.frozen:
             self._trained.add(key)
             return
+        if self._gradients.dropped or self._dropped:
+            self._note_dropped(followed, parameters, mark)
         frozen = self._frozen(parameters)
         if not frozen:
             self._trained.add(key)
@@ -81,6 +106,34 @@ class FrozenSteps:
             self._in_vain[key].times += 1
         elif (vain := self._judge(followed, frozen, mark)) is not None:
             self._in_vain[key] = vain
+
+    def _note_dropped(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        dropped = self._gradients.dropped
+        # An optimizer that is given all that there is says nothing of what is to be trained.
+        whole = all(p.requires_grad or id(p) in dropped for p in parameters)
+        for parameter in parameters:
+            key = id(parameter)
+            known, user = self._dropped.get(key), dropped.get(key)
+            if known is not None:
+                known.trained |= parameter.grad is not None
+                known.losses += user is not None and user > known.user
+                known.user = max(known.user, user or 0)
+            elif user is not None and whole and not self._gradients.was_filled(parameter):
+                marks = self._marks_of_dropped(parameter, user)
+                if marks is not None:
+                    marks["step"] = (mark,)
+                    own, shape = followed.optimizer, str(list(parameter.shape))
+                    self._dropped[key] = _Dropped(own, weak(parameter), shape, marks, user)
+
+    def _marks_of_dropped(self, parameter: Tensor, user: int) -> Marks | None:
+        """None where it was not frozen between its use, by the node of this number, and the last
+        operation of the loss."""
+        frozen, used = self._log.frozen_at(address(parameter), parameter), self._log.maker_of(user)
+        if frozen is None or used is None or not used.clock < frozen.clock < self._made:
+            return None
+        marks: Marks = {"frozen": (Mark(frozen.site, frozen.clock),)}
+        marks["used"] = (Mark(used.site, used.clock),)
+        return {**marks, "backward": (self._gradients.last_backward,)}
 
     def _used(self, key: int, mark: Mark) -> None:
         """A step has used gradients of the last backward, or of those before it."""
@@ -145,14 +198,12 @@ class FrozenSteps:
                 marks["turn"] = (vain.turn,)
             if (thawed := self._thawed(vain)) is not None:
                 marks["thawed"] = (thawed,)
-            evidence = {
-                "optimizer": vain.optimizer,
-                "parameters": vain.parameters,
-                "shapes": vain.shapes,
-                "count": len(vain.parameters),
-                "times": vain.times,
-            }
-            yield CandidateFault("frozen-while-stepped", marks, evidence)
+            yield in_vain(vain.optimizer, vain.parameters, vain.shapes, marks, times=vain.times)
+        every = [d for d in self._dropped.values() if d.losses > 1 and not d.trained]
+        for optimizer in {id(d.optimizer): d.optimizer for d in every}.values():
+            lost = [d for d in every if d.optimizer is optimizer]
+            shapes = tuple(d.shape for d in lost)
+            yield in_vain(optimizer, tuple(d.parameter for d in lost), shapes, lost[0].marks)
 
     def _thawed(self, vain: _InVain) -> Mark | None:
         """Where the parameters were thawed, too late for the step."""
@@ -160,6 +211,19 @@ class FrozenSteps:
         births = [self._log.birth(address(p), p) for p in alive]
         late = [b for b in births if b is not None and b.switched and b.clock > vain.frozen.clock]
         return Mark(late[0].site, late[0].clock) if late else None
+
+
+def in_vain(
+    optimizer: weakref.ref[Optimizer],
+    parameters: tuple[Weak, ...],
+    shapes: tuple[str, ...],
+    marks: Marks,
+    **more: Any,
+) -> CandidateFault:
+    """The finding that an optimizer steps these parameters and finds no gradient on them."""
+    known = {"optimizer": optimizer, "parameters": parameters, "shapes": shapes}
+    evidence = {**known, "count": len(parameters), **more}
+    return CandidateFault("frozen-while-stepped", marks, evidence)
 
 
 def told_with_others(found: list[CandidateFault]) -> list[CandidateFault]:

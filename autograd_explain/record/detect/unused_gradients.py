@@ -104,6 +104,8 @@ class Gradients:
         self._looks = TimeShare(share=0.003, free=20)
         self._settled: set[int] = set()  #: sites whose last look showed no new leaf
         self._filled: dict[int, _Filled] = {}
+        #: The frozen leaves in the last graph that was looked at, and the last node that used each.
+        self.dropped: dict[int, int] = {}
         self._old: dict[int, tuple[Weak, int]] = {}  #: gradients that were there, and their version
         self._seen_all = True
         self._backward: Mark | None = None
@@ -144,21 +146,26 @@ class Gradients:
             with self._looks:
                 known = len(self._filled)
                 stale = self._look(roots)
-            if len(self._filled) == known and not stale:
+            if len(self._filled) == known and not stale and not self.dropped:
                 self._settled.add(mark.site)
 
     def _look(self, roots: tuple[Tensor, ...]) -> bool:
         """Note the leaves that a backward is about to fill; whether through an old value."""
         walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
         zeros = old = False
-        clock, beside = self.last_backward.clock, set[int]()
+        clock, beside, user = self.last_backward.clock, set[int](), 0
+        self.dropped.clear()
         # A leaf's node comes right behind the last operation that used it.
         for rank, node in enumerate(walk):
             zeros = zeros or has_zero_derivative(node.node) or bool(cancelling(node.node))
             old = old or node.sequence < self.stale.bound
             self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)
-            if isinstance(leaf, Tensor):
+            if not isinstance(leaf, Tensor):
+                user = node.sequence
+            elif not leaf.requires_grad:
+                self.dropped[id(leaf)] = user
+            else:
                 key = id(leaf)
                 beside.add(key)
                 known = self._filled.get(key)
@@ -179,6 +186,10 @@ class Gradients:
             if version(gradient) == number:
                 return False
         return not self._seen_all or id(parameter) in self._filled
+
+    def was_filled(self, parameter: Tensor) -> bool:
+        """Whether some backward was seen to fill its `.grad`."""
+        return id(parameter) in self._filled
 
     def filled_here(self, parameter: Tensor) -> int:
         """The first backward of this cell that is known to have done so, 0 for none."""

@@ -13,10 +13,11 @@ from .call_edits import filled_at
 from .uncut import Patch, apply_patches, lines_before
 
 
-def deep_copied(program: Program, place: Place | None) -> Edits | None:
-    """A copy of the expression at the place; `import copy` comes along where it is missing."""
+def deep_copied(program: Program, place: Place | None, of: str = "({x})") -> Edits | None:
+    """A copy of the expression at the place, or of the `{arguments}` of the call there; `import
+    copy` comes along where it is missing."""
     function, patches = _function(program, place, "deepcopy")
-    whole = filled_at(program, place, f"{function}({{x}})")
+    whole = filled_at(program, place, f"{function}{of}")
     return apply_patches([*patches, *whole]) if function and whole else None
 
 
