@@ -20,11 +20,8 @@ from torch.optim import Optimizer
 
 from ..observe.event_log import EventLog, Frozen
 from ..observe.tensor_facts import address, is_zero, unseen
-from .finding import CandidateFault, Mark, Marks, Weak
-from .unused_gradients import Followed, Gradients
-from ..observe.tensor_facts import address, unseen
 from .finding import CandidateFault, Mark, Marks, Weak, weak
-from .unused_gradients import Followed, Gradients, is_zero
+from .unused_gradients import Followed, Gradients
 
 _MAX_STEPS = 100
 

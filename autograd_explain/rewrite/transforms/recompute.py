@@ -327,7 +327,7 @@ def _needed_before(
     written = _written_inside(tree, loops[-1], use)
     if written & own.writes or (written | effects(use).writes) & own.reads:
         return None
-    if reads_any(origin[1], bound_in(loops[-1]) - own.writes):
+    if reads_any(origin[1], set[str]().union(*map(named_targets, loops))):
         return None
     between = _between(program, origin, (tree, loops[-1]))
     if between is None:
