@@ -180,6 +180,11 @@ EDITS = [
     ("gradient_of_whole", "print(w.view(-1).grad)", "print(w.grad.view(-1))"),
     (
         "retain_grad",
+        'def f(x):\n    "The sum."\n    return x.sum()',
+        'def f(x):\n    "The sum."\n    x.retain_grad()',
+    ),
+    (
+        "retain_grad",
         "def f(x):\n    return x.grad",
         "def f(x):\n    x.retain_grad()\n    return x.grad",
     ),

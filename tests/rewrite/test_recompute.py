@@ -240,3 +240,15 @@ def test_what_the_head_of_the_loop_reads_stays_before_it_as_well() -> None:
 def test_a_loop_that_has_taken_the_old_parts_is_left() -> None:
     code = "h = net(x)\nfor part in h.split(2):\n    part.sum().backward()\n"
     assert into_loop(code, "h = net", "part.sum") is None
+
+
+def test_what_clears_gradients_changes_nothing_that_is_computed() -> None:
+    code = "h = net(x)\nfor i in r:\n    net.zero_grad()\n    h.sum().backward()\n"
+    moved = "for i in r:\n    net.zero_grad()\n    h = net(x)\n    h.sum().backward()\n"
+    assert into_loop(code, "h = net", "h.sum") == moved
+    assert into_loop(code.replace("zero_grad", "grow"), "h = net", "h.sum") is None
+
+
+def test_what_the_rounds_go_over_was_made_before_them() -> None:
+    code = "h = net(x)\nfor row in h:\n    (row * h).sum().backward()\n"
+    assert into_loop(code, "h = net", "(row") is None

@@ -25,7 +25,6 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.read_instead import read_instead
-from autograd_explain.rewrite.transforms.recompute import recompute_before
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
@@ -41,7 +40,7 @@ from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
-from .thaw import thawed_before, thawed_in_turn
+from .thaw import computed_in_turn, thawed_before, thawed_in_turn
 
 
 def _uncut(site: Site[Details]) -> Edits | None:
@@ -206,11 +205,7 @@ _of_table: Propose[Details] = by_table(
     ),
     Fix(
         "computed_in_turn",
-        lambda s: (
-            recompute_before(s.program, s.details.then_read, [s.place])
-            if s.details.then_read is not None
-            else None
-        ),
+        lambda s: computed_in_turn(s.program, s.place, s.details.then_read),
         intended_difference=True,
     ),
     Fix("trainable", _trainable, intended_difference=True),

@@ -12,16 +12,19 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
+from autograd_explain.rewrite.analysis.effects import bound_in, used_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, make, parse, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,
+    position,
     statement_at,
     statements_in,
     tree_at,
     tree_of,
 )
+from autograd_explain.rewrite.transforms.move_statement import lifted
 from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
 _Call = tuple[Tree, Statement, str]
@@ -72,6 +75,22 @@ def thawed_before(program: Program, freezing: Place, turn: Place | None) -> Edit
     names = thaw.iter if isinstance(thaw, cst.For) else thaw
     shared = {dotted(n) for n in walk(names)} & {dotted(n) for n in walk(call)}
     return Draft(other).before(call, [thaw]).edits() if shared - {None, "self"} else None
+
+
+def computed_in_turn(program: Program, made: Place | None, read: Place | None) -> Edits | None:
+    """`fake = generator(z)` once more, before what reads it; None where a name that it reads has
+    another value there."""
+    tree, own = statement_at(program, made)
+    other, goal = statement_at(program, read)
+    if tree is not other or goal is None or not isinstance(own, cst.Assign):
+        return None
+    level = lifted(tree, goal, tree.block_of(own))
+    order, at = tree.siblings(own)
+    passed = [] if level is None else order[at + 1 : position(order, level)]
+    bound = {name for statement in passed for name in bound_in(statement)}
+    if level is None or bound & used_names(own):
+        return None
+    return Draft(tree).before(goal, [own]).edits()
 
 
 def _turns(calls: list[_Call]) -> Iterator[list[_Call]]:
