@@ -425,7 +425,7 @@ def _is_shown(found: Explanation, signal: Signal) -> bool:
     trains as soon as the copy has parameters of its own."""
     trained = (Outcome.RUNS, Outcome.VERIFIED)
     rewrites = found.diagnosis.rewrites
-    return not signal.evidence.get("copied") or any(r.outcome in trained for r in rewrites)
+    return not signal.evidence.get("shallow") or any(r.outcome in trained for r in rewrites)
 
 
 def _blamed(alarm: Explanation) -> tuple[str, Place] | None:

@@ -76,7 +76,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if used is not None:
         return _between(scene, frozen, used, step)
     copied = _copied(scene, frozen) if turn is None else None
-    if copied is not None or scene.incident.evidence.get("copied"):
+    if copied is not None or scene.incident.evidence.get("shallow"):
         return None if copied is None else _of_copy(scene, copied, frozen)
     level, other = at_one_level([frozen.path, (turn or step).path])
     thawed = moment(scene, "thawed")

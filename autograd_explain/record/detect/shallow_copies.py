@@ -37,7 +37,7 @@ def frozen_copies(
                     marks["step"] = (followed.stepped,)
                     shapes = tuple(str(list(p.shape)) for p in parameters)
                     lost = tuple(map(weak, parameters))
-                    yield in_vain(followed.optimizer, lost, shapes, marks, copied=True)
+                    yield in_vain(followed.optimizer, lost, shapes, marks, shallow=True)
 
 
 def _held(followed: Followed, gradients: Gradients) -> list[Tensor]:
