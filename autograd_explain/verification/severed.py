@@ -207,7 +207,7 @@ class SeveredValues(BackwardMode):
                     self._shared.add(place[0])
                 elif live and forward_frames(sys._getframe()) is None:
                     outcome = self._stopped_at(place, name, args, given, outcome)
-        self._updates.computed(self._stopped.origins(given), given, self._stepped)
+        self._updates.computed(self._stopped.origins, given, self._stepped)
         self._stopped.computed(name, given, _written(args, outcome))
         return None if name == "__setitem__" else outcome
 

@@ -209,12 +209,13 @@ class StoppedUpdates:
 
     def computed(
         self,
-        places: Iterable[Hashable],
+        origins: Callable[[Sequence[torch.Tensor]], Iterable[Hashable]],
         given: Sequence[torch.Tensor],
         stepped: Collection[int],
     ) -> None:
-        """An operation reads what was stopped at these; optimizers hold what has `stepped`."""
-        for place in places if self._inputs else ():
+        """An operation reads these; `origins` are the places at which they were stopped, and
+        optimizers hold what has `stepped`."""
+        for place in origins(given) if self._inputs else ():
             inputs = [t for t in self._inputs.get(place, ()) if any(t is g for g in given)]
             leaves = leaves_of(inputs)[0] if inputs else ()
             if any(isinstance(t, torch.nn.Parameter) or id(t) in stepped for t in leaves):

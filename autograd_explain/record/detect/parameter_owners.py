@@ -354,7 +354,7 @@ def _missing(
     log: EventLog,
 ) -> dict[int, tuple[str, Tensor]]:
     """Parameters with gradients of this cell that nobody steps, and their names."""
-    shapes = set() if followed.fed > gradients.since else {p.shape for p in _held(followed)}
+    shapes = set() if followed.fed > gradients.since else {p.shape for p in followed.holds}
     named = (pair for module in modules for pair in module.named_parameters())
     alike = _alike(leaves, shapes)
     own = (leaf for leaf in leaves if _is_weight(leaf, followed, gradients))
@@ -373,7 +373,7 @@ def _claims(
     log: EventLog,
 ) -> dict[int, _Claim]:
     """What links parameters with an optimizer: those only that something does."""
-    held = _held(followed)
+    held = followed.holds
     never = [p for w in gradients.never(followed).values() if (p := w()) is not None]
     found = {}
     for key, (_, p) in missing.items():
@@ -412,11 +412,6 @@ def _steps_in_vain(
     return followed.fed <= max(gradients.since, 0 if born is None else born.clock)
 
 
-def _held(followed: Followed) -> list[Tensor]:
-    optimizer = followed.optimizer()
-    return [] if optimizer is None else [p for g in optimizer.param_groups for p in g["params"]]
-
-
 def _missed(
     followed: Followed,
     missing: Mapping[int, tuple[str, Tensor]],
@@ -428,7 +423,7 @@ def _missed(
     """An optimizer does not hold these, while it may step others in vain."""
     dead = [*gradients.never(followed).values()]
     if in_vain or not followed.with_gradient:
-        dead = [weak(p) for p in _held(followed)]
+        dead = [weak(p) for p in followed.holds]
     dead = [w for w in dead if w() is not None]
     switched = [p for _, p in missing.values() if _is_unfrozen(p, followed, modules, log)]
     evidence = {
@@ -487,7 +482,7 @@ def _are_replaced(missing: set[int], followed: Followed, modules: list[nn.Module
     """Whether one model has all that is missing, with parameters that the optimizer trains and
     others in the place of such as no model has any more."""
     owned = [{id(p) for p in root.parameters()} for root in modules]
-    gone = [p for p in _held(followed) if not any(id(p) in own for own in owned)]
+    gone = [p for p in followed.holds if not any(id(p) in own for own in owned)]
     whole = (own for own in owned if missing <= own and own & followed.with_gradient)
     return any(id(p) in followed.with_gradient for p in gone) and any(whole)
 

@@ -42,10 +42,9 @@ def frozen_copies(
 
 def _held(followed: Followed, gradients: Gradients) -> list[Tensor]:
     """What an optimizer holds; where it is gone, what any of those seen did."""
-    optimizer = followed.optimizer()
-    if optimizer is None:
+    if followed.optimizer() is None:
         return [p for held in gradients.held.values() if (p := held()) is not None]
-    return [p for group in optimizer.param_groups for p in group["params"]]
+    return followed.holds
 
 
 def _copied(namespace: Mapping[str, Any]) -> list[nn.Module]:

@@ -67,6 +67,12 @@ class Followed:
     deserted: int = 0  #: the last steps, one after the other, whose gradients went to new leaves
     fed: int = 0  #: when the last step was that found a gradient
 
+    @property
+    def holds(self) -> list[Tensor]:
+        """What its optimizer steps, in its order; [] once that is gone."""
+        optimizer = self.optimizer()
+        return [] if optimizer is None else list(_parameters(optimizer))
+
 
 class _Filled(NamedTuple):
     """A leaf, and when a backward first filled its `.grad`; a lower `rank` of the same backward is

@@ -479,8 +479,7 @@ def _begun(tree: Tree, loop: cst.For | cst.While, kept: bool) -> set[str]:
     siblings, at = tree.siblings(loop)
     scope = tree.scope_of(loop)
     given = parameter_names(scope) if isinstance(scope, cst.FunctionDef) else set()
-    each = {dotted(leaf) for target in targets(loop) for leaf in unpacked(target)}
-    return given.union(*map(bound_in, siblings[:at])) - each if kept else set()
+    return given.union(*map(bound_in, siblings[:at])) - named_targets(loop) if kept else set()
 
 
 def _calls_in_loops(
