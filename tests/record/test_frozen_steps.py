@@ -192,7 +192,7 @@ for i in range(3):
 def test_what_was_frozen_with_a_shallow_copy_is_told() -> None:
     found, recording = session((NETS, COPIED), {})
     (copied,) = recording.frozen_copies()
-    assert found == [] and copied.evidence["copied"] and copied.evidence["count"] == 2
+    assert found == [] and copied.evidence["shallow"] and copied.evidence["count"] == 2
     assert copied.moments["frozen"][0].place.source == "p.requires_grad_(False)"
     for new in ("copy.deepcopy(", "("):
         found, recording = session((NETS, COPIED.replace("copy.copy(", new)), {})
