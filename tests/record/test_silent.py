@@ -295,6 +295,16 @@ def test_an_optimizer_is_held_against_its_own_model_alone(name: str) -> None:
     assert signals(cells, sure=False) == []
 
 
+def test_the_model_of_inputs_that_are_trained_is_not_missed_where_one_of_them_is_cut() -> None:
+    cells = (
+        f"{HEAD}net = nn.Linear(3, 1)\nx, y = (torch.rand(4, n, requires_grad=True) "
+        "for n in (3, 1))\nopt = torch.optim.SGD([x, y], lr=0.1)",
+        "for _ in range(2):\n    opt.zero_grad()\n"
+        "    (net(x) - y.detach()).square().sum().backward()\n    opt.step()",
+    )
+    assert signals(cells) == []
+
+
 def test_a_copy_for_each_task_is_not_taken_for_what_the_optimizer_had() -> None:
     cells = (
         f"{HEAD}import copy\nnet = nn.Linear(3, 1)\n"

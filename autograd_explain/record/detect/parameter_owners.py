@@ -133,9 +133,8 @@ def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[Candi
             if claim == max(c.get(key, claim) for c in claims)
         }
         if ours:
-            linked = (p for key, (_, p) in ours.items() if own[key] > _Claim.BESIDE)
-            vain = any(_steps_in_vain(followed, p, gradients, log) for p in linked)
-            suspects.append(_missed(followed, ours, vain, gradients, modules, log))
+            linked = [p for key, (_, p) in ours.items() if own[key] > _Claim.BESIDE]
+            suspects.append(_missed(followed, ours, linked, gradients, modules, log))
     return suspects
 
 
@@ -415,12 +414,14 @@ def _steps_in_vain(
 def _missed(
     followed: Followed,
     missing: Mapping[int, tuple[str, Tensor]],
-    in_vain: bool,
+    linked: list[Tensor],
     gradients: Gradients,
     modules: list[nn.Module],
     log: EventLog,
 ) -> CandidateFault:
-    """An optimizer does not hold these, while it may step others in vain."""
+    """An optimizer does not hold these, while it may step others in vain; `linked` are those of
+    them for which more speaks than that one backward filled them with what it holds."""
+    in_vain = any(_steps_in_vain(followed, p, gradients, log) for p in linked)
     dead = [*gradients.never(followed).values()]
     if in_vain or not followed.with_gradient:
         dead = [weak(p) for p in followed.holds]
@@ -436,8 +437,9 @@ def _missed(
         "newer": all(_is_newer(p, followed, log) for _, p in missing.values()),
         "optimizer": followed.optimizer,
     }
-    # Without parameters stepped in vain it may be a head that is trained alone on purpose, unless
-    # what is left out comes behind all that is trained: the weights of a loss of the program's own;
+    # Without parameters stepped in vain, or where nothing links these to what is left out and the
+    # rest trains, it may be a head or an input that is trained alone on purpose, unless what is
+    # left out comes behind all that is trained: the weights of a loss of the program's own;
     # or the program asked for its gradients since the optimizer was made; or it stands where the
     # model had what the optimizer still holds.
     behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
@@ -445,7 +447,7 @@ def _missed(
         _is_of_own(p, modules) or (not name and _is_weight(p, followed, gradients))
         for name, p in missing.values()
     )
-    sure = bool(dead) or (behind and ours)
+    sure = bool(dead and (linked or not followed.with_gradient)) or (behind and ours)
     sure = sure or len(switched) == len(missing)
     sure = sure or _are_replaced({*missing}, followed, modules)
     marks: Marks = {"step": (followed.stepped,)}
