@@ -259,6 +259,13 @@ STOPS = {
         "@torch.no_grad()",
         [],
     ),
+    "densities beside their weights": (
+        "@torch.no_grad()\ndef rolled(x):\n    return F.log_softmax(enc(x), 1)[:, 0]\n",
+        "v = aux(enc(x).tanh())[:, 0]\nweight = (y[:, 0] - v).detach()\n"
+        "loss = (v - y[:, 0]).pow(2).mean() - (weight * rolled(x)).mean()",
+        "@torch.no_grad()",
+        [],
+    ),
     "a sample": (
         VAE,
         f"{PRIOR}loss = F.mse_loss(head(z), y) + kl_divergence(q, p).mean()",

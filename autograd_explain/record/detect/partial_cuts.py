@@ -49,7 +49,9 @@ def partial_cut(
     idle = {_line(sites, site) for site in cuts.idle if stops}
 
     def is_asked(cut: CutSite) -> bool:
-        if (cut.added > since and cut.site not in told) or is_drawn(sites, cut.site):
+        if cut.added > since and cut.site not in told and not _is_beside_hidden(cuts, cut):
+            return True
+        if is_drawn(sites, cut.site):
             return True
         if cut.derivative is not None and cut.way in _WRITTEN:
             return conditions(cut.site) <= conditions(cut.derivative)
@@ -65,6 +67,15 @@ def partial_cut(
     lines = frozenset(_lines(sites, traced))
     evidence = {"stops": lines, "traced": traced, "rounds": _rounds(cuts, found)}
     return CandidateFault("partial-cut", marks, evidence)
+
+
+def _is_beside_hidden(cuts: Cuts, cut: CutSite) -> bool:
+    """Whether a written stop is in a term with what was computed without recording of some of the
+    same leaves: the term has no graph without it, either."""
+    if cut.way not in _WRITTEN:
+        return False
+    others = (cuts.cuts[site] for site in cuts.of_terms_with({cut.site}))
+    return any(c.way not in _WRITTEN and c.above.keys() & cut.above.keys() for c in others)
 
 
 def _rounds(cuts: Cuts, asked: Iterable[int]) -> int:
