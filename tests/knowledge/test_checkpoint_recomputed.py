@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.render.topic_content import cells_of
 
@@ -141,6 +144,53 @@ def test_a_counter_is_left_where_another_call_would_miss_it() -> None:
     cells = cells_of(HEAD.format(seed=1) + text.replace("net = Net()", "net = Net()\nnet.body(0)"))
     program = [cell.replace("\nnet.body(0)", "\nif 0: net.body(0)") for cell in cells]
     assert explained(program).rewrites == ()
+
+
+#: A library's model that checkpoints its layers, as transformers' do.
+ENCODER = """
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+    def forward(self, x):
+        for layer in self.layers:
+            x = checkpoint(layer.__call__, x, use_reentrant=False)
+        return x
+"""
+HOOKED = """
+from encoders import Encoder
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.kept = nn.Linear(1, 4), None
+    def forward(self):
+        if self.kept is None:
+            self.kept = self.net(torch.ones(1)).exp()
+        return self.kept
+shift = Shift()
+seen, sizes = {}, []
+def shifted(module, given, out):
+    seen[module] = out
+    sizes.append(out.shape)
+    return out.sin() * shift()
+net = Encoder()
+for layer in net.layers:
+    layer.register_forward_hook(shifted)
+# %%
+net(torch.randn(2, 4)).sum().backward()
+"""
+
+
+def test_what_a_hook_in_a_library_s_checkpoint_remembers(tmp_path: Path) -> None:
+    cells = cells_of(HEAD.format(seed=1) + HOOKED)
+    with installed(tmp_path, "encoders", ENCODER):
+        found = explained(cells)
+        assert found.finding.tensors[0].names == ("self.kept",)
+        repaired = edited(cells, found.rewrites[0])
+        assert "        self.kept = self.net(torch.ones(1)).exp()" in repaired[0].splitlines()
+        run(repaired)
 
 
 SWITCHED = """

@@ -19,7 +19,7 @@ from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
 from ..dataflow.calls import closed_over
-from ..dataflow.syntax import head_name
+from ..dataflow.syntax import container_of, head_name
 from ..scene import Scene
 from .expressions import computation
 from .no_graph import NoGraph
@@ -80,14 +80,16 @@ def _of_run(scene: Scene, body: Definition) -> Iterator[Divergence]:
 
 def _parts(scene: Scene) -> Iterator[tuple[str, Definition]]:
     """The classes of the user's modules that stand inside other modules, which a library may
-    checkpoint, with what their call runs."""
+    checkpoint, and the user's hooks there, with what their call runs."""
     seen = set[int]()
     roots = [value for _, value in scene.names.objects if isinstance(value, torch.nn.Module)]
     for module in (m for root in roots for m in root.modules() if m is not root):
-        body = scene.index.method(type(module), "forward")
-        if body is not None and id(body.node) not in seen:
-            seen.add(id(body.node))
-            yield type(module).__name__, body
+        own = scene.index.method(type(module), "forward")
+        hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
+        for body in (own, *map(scene.index.definition, hooks)):
+            if body is not None and id(body.node) not in seen:
+                seen.add(id(body.node))
+                yield type(module).__name__ if body is own else body.name or "lambda", body
 
 
 def switched_on(scene: Scene) -> Place | None:
@@ -167,7 +169,8 @@ def _of_owner(
 
 
 def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:
-    """A function, and those of the user's that it calls by a name of which there is just one."""
+    """A function, and those of the user's that it calls by a name of which there is just one, or
+    that is a module's."""
     pending, seen = [body], set[int]()
     while pending and len(seen) < _MANY:
         body = pending.pop(0)
@@ -178,26 +181,55 @@ def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:
         names = {called_name(n) for n in own_nodes(body.node) if isinstance(n, ast.Call)}
         called = (scene.index.functions(name) for name in sorted(names) if name)
         pending += [found[0] for found in called if len(found) == 1]
+        values = (scene.incident.namespace.get(name) for name in sorted(names))
+        modules = (value for value in values if is_a(value, torch.nn.Module))
+        pending += [forward for module in modules for forward in _forwards(scene, module)]
 
 
 def _read(body: Definition) -> Iterator[str]:
-    """The names and attributes whose values a function uses."""
-    nodes = (n for n in own_nodes(body.node) if isinstance(n, (ast.Name, ast.Attribute)))
-    yield from (ast.unparse(n) for n in nodes if isinstance(n.ctx, ast.Load))
+    """The names and attributes whose values a function uses, not those that it only fills."""
+    nodes = list(own_nodes(body.node))
+    filled = {id(found) for n in nodes if (found := _filled(n)) is not None}
+    named = (n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)))
+    used = (n for n in named if isinstance(n.ctx, ast.Load) and id(n) not in filled)
+    yield from map(ast.unparse, used)
+
+
+def _filled(node: ast.AST) -> ast.expr | None:
+    """The container that this changes and takes nothing out of: `kept` of `kept["a"] = x` and of
+    the statement `kept.append(x)`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return container_of(node)
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return None
+    function = node.value.func
+    if isinstance(function, ast.Attribute) and function.attr in _CHANGING:
+        return container_of(function.value)
+    return None
 
 
 def _inside(body: Definition, read: set[str]) -> Iterator[Divergence]:
     """What one function does; values that it only leaves behind change no second run."""
     local = _local_names(body)
     shared = _declared_global(body)
-    for node in own_nodes(body.node):
+    nodes = list(own_nodes(body.node))
+    left = {n.value if isinstance(n, ast.Expr) else n for n in nodes if _only_leaves(n, read)}
+    for node in nodes:
         kind = _kind(node, local - shared, shared)
-        left = isinstance(node, ast.Assign) and not any(_is_used(t, read) for t in node.targets)
-        if kind and not left:
+        if kind and node not in left:
             yield Divergence(kind, body.name or "lambda", body.at(node))
 
 
+def _only_leaves(statement: ast.AST, read: set[str]) -> bool:
+    """Whether nothing that is read changes with a statement."""
+    if isinstance(statement, ast.Assign):
+        return not any(_is_used(t, read) for t in statement.targets)
+    filled = _filled(statement) if isinstance(statement, ast.Expr) else None
+    return filled is not None and not _is_used(filled, read)
+
+
 def _is_used(target: ast.expr, read: set[str]) -> bool:
+    target = container_of(target)
     if isinstance(target, (ast.Name, ast.Attribute)):
         return ast.unparse(target) in read
     parts: list[ast.expr] | None = getattr(target, "elts", None)
