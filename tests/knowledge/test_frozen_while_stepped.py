@@ -102,7 +102,8 @@ THAWED = [
 COPIED = """
 import copy
 T = copy.copy(D)
-freeze(T)
+for p in T.parameters():
+    p.requires_grad = False
 both = torch.optim.SGD([*G.parameters(), *D.parameters()], lr=0.1)
 for i in range(3):
     both.zero_grad()
@@ -122,13 +123,14 @@ def test_what_shares_a_flag_is_parted(cell: str, cause: str, fix: str, lines: li
     found = play(cells, watched=True, verify=True).diagnosis
     assert found is not None and found.finding.cause == "frozen_while_stepped"
     assert found.finding.events[0].place.source == cause
+    assert "D.bias" in found.finding.facts["parameters"].split(", ")
     first = found.rewrites[0]
     assert (first.fix, first.outcome, first.reason.key) == (fix, Outcome.RUNS, "stepped")
     assert [line.strip() for line in added(cells, edited(cells, first))] == lines
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("freeze(T)", "freeze(D)"), ("(D(G(z)) - T(real))", "T(G(z))")]
+    ("old", "new"), [("T.parameters()", "D.parameters()"), ("(D(G(z)) - T(real))", "T(G(z))")]
 )
 def test_a_copy_that_is_shared_on_purpose_is_left_alone(old: str, new: str) -> None:
     cell = COPIED.replace(old, new)

@@ -49,8 +49,14 @@ def tensors(scene: Scene, key: str) -> tuple[torch.Tensor, ...]:
 
 
 def name_of(scene: Scene, tensor: torch.Tensor) -> str:
-    """The best name; the shape where the program has none any more."""
-    return next(iter(scene.names.of(tensor)), shown_shape(tensor))
+    """The best name, a loop's variable that still holds it last; the shape where the program has
+    none any more."""
+    first, *others = scene.names.of(tensor) or (shown_shape(tensor),)
+    if not others or not first.isidentifier():
+        return first
+    targets = (loop.target for _, loop in scene.index.nodes(ast.For))
+    turning = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return next((n for n in (first, *others) if n not in turning), first)
 
 
 def culprit(scene: Scene, tensor: torch.Tensor | None, *extra: str) -> TensorFact:
