@@ -117,6 +117,32 @@ def _meant(cells: tuple[str, ...]) -> torch.Tensor:
         return gradient
 
 
+RISEN = """h = w.square()
+h.sum().backward(retain_graph=True)
+with torch.no_grad():
+    w.add_(w.grad)
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "fix", "wanted"),
+    [
+        ("cost = (h * w).sum()", "recompute", "h = w.square()\ncost = (h * w).sum()"),
+        ("cost = h.sum()", "recompute", "h = w.square()\ncost = h.sum()"),
+        ("", "move_write", "h.sum().backward()\nwith torch.no_grad():\n    w.add_(w.grad)"),
+    ],
+)
+def test_a_loss_that_goes_on_behind_a_step_knows_the_new_values(
+    behind: str, fix: str, wanted: str
+) -> None:
+    loss = "cost" if behind else "h.sum()"
+    cells = (START, f"{RISEN}{behind}\n{loss}.backward()".replace("\n\n", "\n"))
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.rewrites[0].fix == fix
+    assert wanted in edited(cells, found.rewrites[0])[1]
+
+
 LEAK = """class Head(nn.Module):
     def __init__(self, scale):
         super().__init__()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograd_explain.inspect.dataflow.syntax import taken_apart
-from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
@@ -63,6 +63,7 @@ class Details:
     write: Place | None  #: where it can wait for `failed`
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
+    forward: tuple[Place, ...] = ()  #: what computed of an overwritten parameter what fails
     readers: tuple[Place, ...] = ()  #: the lines that led to what saved any overwritten parameter
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
@@ -106,8 +107,12 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     further = further_writes(scene, found)
     write: Place | None = None
     failed: Place | None = None
+    forward: list[Place] = []
     if guilty is not None and failing:
         write, failed = at_one_level([guilty.path, failing])
+        if is_parameter(found):
+            made = [m.path for m in scene.makers(scene.graph.above([found.saved.node]))]
+            write, failed, *forward = at_one_level([guilty.path, failing, *made])
     return Details(
         target=_target(scene, guilty, names),
         operand=operand,
@@ -118,6 +123,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         write=write,
         failed=failed,
         further=further,
+        forward=distinct(forward),
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
         tuples=_tuples(scene, guilty, further),

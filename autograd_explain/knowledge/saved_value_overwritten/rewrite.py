@@ -31,6 +31,7 @@ from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
+from autograd_explain.rewrite.transforms.recompute import moment_of, recompute_behind
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details
@@ -46,8 +47,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     for fix, edits in _with_further_writes(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
-            # An update that waits uses the gradients of both backwards.
-            move = fix == "move_write"
+            # An update that waits uses the gradients of both backwards; what is computed again
+            # knows the new values.
+            move = fix in ("move_write", "recompute")
             corrects = _corrects(fix, finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
     if not seen and finding.details.parameter:
@@ -106,8 +108,10 @@ def _candidates(finding: Finding[Details], program: Program) -> Fixes:
     if alone is not None and only is not None and rebinding_is_enough(program, alone, only.target):
         yield "out_of_place", out_of_place(program, alone)
     if write is not None and finding.details.parameter:
-        # A parameter stays the tensor that modules and optimizers hold: the write waits.
+        # A parameter stays the tensor that modules and optimizers hold: the write waits, unless
+        # the program goes on computing with what it wrote.
         late = finding.details.write, finding.details.failed
+        yield "recompute", _computed_again(finding, program)
         yield "move_write", move_after(program, *late, unseen=True)
     elif write is not None:
         ways = list(_at_the_write(finding, program, write))
@@ -209,6 +213,16 @@ def _written(finding: Finding[Details], write: SourceWrite) -> ast.expr:
         return write.target
     plain = isinstance(named, (ast.Name, ast.Attribute, ast.Subscript))
     return named if plain else write.target
+
+
+def _computed_again(finding: Finding[Details], program: Program) -> Edits | None:
+    """What was computed of the old parameter, where a part of the loss comes behind the write."""
+    write, failed = finding.details.write, finding.details.failed
+    if write is None or failed is None:
+        return None
+    forward, at = finding.details.forward, moment_of(program, write)
+    behind = [p for p in forward if at < moment_of(program, p) < moment_of(program, failed)]
+    return recompute_behind(program, forward, write, failed) if behind else None
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:

@@ -8,12 +8,15 @@ from itertools import chain
 
 from autograd_explain.model import Finding, Place, Role, Safety
 from autograd_explain.program import Program
-from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.detach import detach_after, detached_at
 from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
-from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
+from autograd_explain.rewrite.transforms.recompute import (
+    moment_of,
+    recompute_apart,
+    recompute_behind,
+)
 
 from .diagnose import Details
 from .loops import item_first, step_in_own_loop
@@ -26,12 +29,13 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
         return
     step, failed, forward = details.step, details.failed, details.forward
     moved = _move_step(program, step, failed)
-    again = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
+    again = _move_forward(program, forward, step)
+    again = again or recompute_behind(program, forward, step, failed)
     # A loss that went backward before the step is kept as a number.
     yield from differing("detach_kept", detached_at(program, details.spent))
     given = None if details.carried is None else details.carried.given
     yield from differing("each_round", anew_for_next_round(program, given))
-    if _position(program, failed) < _position(program, step):
+    if moment_of(program, failed) < moment_of(program, step):
         rounds = in_every_round(program, details.whole, failed)
         yield from differing("each_round", rounds)
         if rounds:  # what is computed later in the round only would still hold the old part
@@ -65,7 +69,7 @@ def _in_one_loop(
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
     if step.line_id == failed.line_id:
         return None
-    if _position(program, failed) < _position(program, step):  # one round steps, a later one fails
+    if moment_of(program, failed) < moment_of(program, step):  # one round steps, a later one fails
         return step_in_own_loop(program, step, failed)
     return move_after(program, step, failed)
 
@@ -89,27 +93,12 @@ def _compute_apart(
 ) -> Edits | None:
     """The last of what stands before the step again, right where it is used behind it, cut off from
     what the step has trained: the failing backward is for others."""
-    at = partial(_position, program)
+    at = partial(moment_of, program)
     before = sorted((place for place in forward if at(place) < at(step)), key=at)
     after = [place for place in forward if at(place) > at(step)]
     if not before:
         return None
     return recompute_apart(program, min(after, key=at, default=failed), before[-1])
-
-
-def _repeat_forward(
-    program: Program, forward: tuple[Place, ...], step: Place, failed: Place
-) -> Edits | None:
-    """What stands before the step is needed there too: it is computed again behind it."""
-    before = [p for p in forward if _position(program, p) < _position(program, step)]
-    after = [p for p in forward if p not in before]
-    return recompute_before(program, after[0] if after else failed, before) if before else None
-
-
-def _position(program: Program, place: Place) -> tuple[int, int]:
-    """Cells run one after the other, so this orders statements of cells in time."""
-    cells = [run.cell for run in index_of(program).runs]
-    return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 
 def _behind(program: Program, place: Place, step: Place) -> Edits | None:

@@ -49,20 +49,26 @@ _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
 def recompute_before(
-    program: Program, backward_place: Place, assignment_places: Sequence[Place]
+    program: Program,
+    backward_place: Place,
+    assignment_places: Sequence[Place],
+    step: Place | None = None,
 ) -> Edits | None:
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
     by then.  What was used in between and is read behind the backward, too, keeps its value:
     `_, loss = losses()`, or `loss_again = losses()`, then `loss_again["g"].backward()`, where one
-    name holds several.  None where a name that the statements read has another value there.
+    name holds several.  None where a name that the statements read has another value there, but by
+    the `step`.
     """
     tree, goal = _goal(program, backward_place)
     known = _statements(program, assignment_places)
     if goal is None or not known or _too_late(tree, goal, known):
         return None
-    if not all(repeatable(program, o, (tree, goal), known) for o in known):
+    meant = None if step is None else _statement(program, step)
+    passed = known if meant is None else [*known, meant]
+    if not all(repeatable(program, o, (tree, goal), passed) for o in known):
         return None
     run = [statement for _, statement in known]
     again = [_leaving_used(program, origin, (tree, goal), run) for origin in known]
@@ -74,6 +80,22 @@ def recompute_before(
             for node in renamed[1]:
                 draft.replace(node, targets(renamed[0])[0])
     return draft.before(goal, again).edits()
+
+
+def recompute_behind(
+    program: Program, forward: Sequence[Place], step: Place, failed: Place
+) -> Edits | None:
+    """What stands before a step is needed behind it, too: it is computed again there."""
+    before = [p for p in forward if moment_of(program, p) < moment_of(program, step)]
+    after = [p for p in forward if p not in before]
+    goal = after[0] if after else failed
+    return recompute_before(program, goal, before, step) if before else None
+
+
+def moment_of(program: Program, place: Place) -> tuple[int, int]:
+    """Cells run one after the other, so this orders statements of cells in time."""
+    cells = [run.cell for run in index_of(program).runs]
+    return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 
 def _around(
@@ -376,9 +398,10 @@ def repeatable(
     program: Program,
     origin: _At,
     goal: _At,
-    repeated: Sequence[_At],
+    passed: Sequence[_At],
 ) -> bool:
-    """Whether a statement computes the same there as it did here, but for the parameters."""
+    """Whether a statement computes the same there as it did here, but for the parameters and what
+    the `passed` statements do."""
     tree, statement = origin
     other, target = goal
     own = effects(statement)
@@ -389,8 +412,8 @@ def repeatable(
     between = _between(program, origin, goal)
     if between is None:
         return False
-    among = {id(s) for _, s in repeated}
-    others = [s for s in between if id(s) not in among]
+    among = {id(s) for _, s in passed}
+    others = [s for s in between if among.isdisjoint(map(id, walk(s)))]
     return all(not rebinds_any(s, own.reads) and _may_be_passed(s) for s in others)
 
 
