@@ -23,17 +23,13 @@ UNMET = ""
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft straight_through with_graph no_inference_mode reduce "
-        "create_graph registered put_together narrowed "
-        "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
-        "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
-        "rows_left called_itself derivative_itself recorded_instead".split()
+        "create_graph registered detached_copy as_argument differentiable_sample made_again "
+        "of_another finite_fill called_itself recorded_instead".split()
     ),
-    Reference.SAVED_VALUES: frozenset(
-        "clone clone_first out_of_place compute_again computed_apart".split()
-    ),
+    Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states compute_in_loop compute_again "
-        "no_grad turn_flag computed_apart filled_first".split()
+        "no_grad turn_flag filled_first".split()
     ),
     Reference.LENIENT: frozenset(
         "no_grad detach out_of_place clone clone_first leaf_last keep_in_graph".split()
@@ -47,11 +43,9 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
 _MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states no_grad turn_flag "
-        "computed_apart filled_first".split()
+        "filled_first".split()
     ),
-    Reference.SAVED_VALUES: frozenset(
-        "detach_carried detach_carried_states computed_apart".split()
-    ),
+    Reference.SAVED_VALUES: frozenset("detach_carried detach_carried_states".split()),
 }
 
 

@@ -12,6 +12,7 @@ class Mixture(nn.Module):
     def __init__(self, dim, floor):
         super().__init__()
         self.raw = nn.Parameter(torch.zeros(dim))
+        self.floor = floor
         # never below the floor
         scale = self.raw.exp() + floor
         self.prior = torch.distributions.Normal(self.raw, scale)

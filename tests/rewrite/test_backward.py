@@ -74,24 +74,6 @@ def test_all_that_the_loss_is_made_of_is_computed_inside_the_closure() -> None:
     assert repeat_inside(program, at(program, "loss.backward"), old) is None
 
 
-def test_what_a_called_function_reads_is_computed_there() -> None:
-    code = "loss = energy(x)\ndef rest(y):\n    return y * loss\n"
-    code += "def closure():\n    total = rest(x)\n    total.backward()\n"
-    program = program_of(code)
-    edits = repeat_inside(program, at(program, "total.backward"), [at(program, "energy")])
-    assert edits is not None
-    assert edits[0].new_source == code.replace("    return y", "    loss = energy(x)\n    return y")
-
-
-def test_of_functions_inside_each_other_the_outer_one_computes_it() -> None:
-    code = "loss = energy(x)\ndef rest(y):\n    def part():\n        return y * loss\n"
-    code += "    return part()\ndef closure():\n    rest(x).backward()\n"
-    program = program_of(code)
-    edits = repeat_inside(program, at(program, "backward"), [at(program, "energy")])
-    assert edits is not None
-    assert edits[0].new_source == code.replace("    def part", "    loss = energy(x)\n    def part")
-
-
 def test_not_inside_a_closure_that_has_its_own_names() -> None:
     program = program_of(CLOSURE.replace("closure()", "closure(x)"))
     assert repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")]) is None

@@ -67,18 +67,6 @@ DETOURS = {
         "def f(c):\n    gain = 2 * g()\n    a = torch.as_tensor(gain, device=c.device) - c\n"
         "    return a\ndef g():\n    return np.ones(3)\n",
     ),
-    "the array's name is the tensor's, too": (
-        "def f(c):\n    z = np.exp(c.detach().numpy()).astype(np.float32)\n"
-        "    z = torch.from_numpy(z).float()\n    return net(z)\n",
-        "def f(c):\n    z = torch.exp(c).to(torch.float32)\n    z = z.float()\n    return net(z)\n",
-    ),
-    "an array that the function returns": (
-        "class M:\n    def squash(self, c):\n        return np.tanh(c.detach().numpy())\n"
-        "    def forward(self, c):\n        h = torch.from_numpy(self.squash(c))\n"
-        "        return self.out(h)\n",
-        "class M:\n    def squash(self, c):\n        return torch.tanh(c)\n"
-        "    def forward(self, c):\n        h = self.squash(c)\n        return self.out(h)\n",
-    ),
     "at the top of a cell": (
         "c = net(x)\n"
         "angle = np.arctan(c.detach().numpy()) * (2 / np.pi)\n"
@@ -97,7 +85,7 @@ REFUSED = {
     "    return torch.from_numpy(a)\n",
     "what a library computes": "    a = scaler.transform(c.detach().numpy())\n"
     "    return torch.from_numpy(a)\nscaler = StandardScaler().fit(table)\n",
-    "what one caller keeps as an array": "    return np.exp(c.detach().numpy())\n"
+    "an array that the function returns": "    return np.exp(c.detach().numpy())\n"
     "def g(c):\n    return torch.from_numpy(f(c))\nshown = f(x)\n",
     "bound elsewhere": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
     "    for a in [a]:\n        pass\n    return torch.from_numpy(a)\n",

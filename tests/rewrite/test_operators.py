@@ -20,8 +20,6 @@ from autograd_explain.rewrite.engine.tree import tree_of
 from autograd_explain.rewrite.operators.site import Change, Site
 from autograd_explain.rewrite.operators.table import OPERATORS
 
-TWO_AND_ONE = "o = torch.optim.SGD([*a(), *b(), *w.parameters()])"
-
 #: An operator, a cell, and a line that one of its changes makes of it.
 EDITS = [
     ("clone", "y = f(x) @ x", "y = f(x).clone() @ x"),
@@ -70,12 +68,6 @@ EDITS = [
         "top, i = p.topk(2)\ny = torch.zeros_like(p).scatter(1, i, 1.0)",
         "y = p + (torch.zeros_like(p).scatter(1, i, 1.0) - p).detach()",
     ),
-    (
-        "to_optimizer",
-        "s = [torch.zeros(1, requires_grad=True) for _ in a]\nnet = nn.Linear(2, 2)\n"
-        "o = torch.optim.SGD(net.parameters())",
-        "o = torch.optim.SGD([*net.parameters(), *s])",
-    ),
     ("tensors_joined", "y = torch.tensor(xs)", "y = torch.stack(xs)"),
     ("drop_call", "net = Net().half()", "net = Net()"),
     (
@@ -108,74 +100,13 @@ EDITS = [
         "g = torch.autograd.grad(y, x)",
         "g = torch.autograd.grad(y, x, allow_unused=True, materialize_grads=True)",
     ),
-    ("put_together", "t, x = p[:, 0:1], p[:, 1:2]", "p = torch.cat([t, x], dim=1)"),
-    ("put_together", "t, x = p[..., 0], p[..., 1]", "p = torch.stack([t, x], dim=-1)"),
-    ("put_together", "t, x = p.unbind(dim=1)", "p = torch.stack([t, x], dim=1)"),
-    (
-        "derivative_itself",
-        "L.backward(create_graph=True)\nd = sum((p.grad * v).sum() for p, v in zip(ps, vs))",
-        "new_grads = torch.autograd.grad(L, ps, create_graph=True)\n"
-        "d = sum((p * v).sum() for p, v in zip(new_grads, vs))",
-    ),
-    (
-        "put_together",
-        "t = p[:, :1]\nx = p[:, 1:].clone()",
-        "x = p[:, 1:].clone()\np = torch.cat([t, x], dim=1)",
-    ),
     ("out_of_place", "xs[i] += y", "xs[i] = xs[i] + y"),
     ("with_graph", "with torch.set_grad_enabled(train):\n    a = w", "a = w"),
     ("keep_in_graph", "a = np.exp(x.detach().numpy())", "a = torch.exp(x)"),
     ("keep_in_graph", "a = torch.from_numpy(np.exp(-x.numpy()))", "a = torch.exp(-x)"),
-    (
-        "kept_apart",
-        "m.h = f(x)\ny = g(m.h)",
-        "new_h = f(x)\nm.h = new_h.detach()\ny = g(new_h)",
-    ),
     ("detached_copy", "y = torch.tensor(x)", "y = x.detach().clone()"),
-    ("detached_flag", "h.requires_grad = False", "h = h.detach()"),
-    ("detached_flag", "h.requires_grad = True", "h = h.detach().requires_grad_()"),
-    ("deep_copy", "target = net", "import copy\ntarget = copy.deepcopy(net)"),
-    ("deep_copy", "best = net.state_dict()", "best = copy.deepcopy(net.state_dict())"),
-    (
-        "narrowed",
-        "class A:\n    def __init__(self):\n        self.fc = 1\nps = net.parameters()",
-        "ps = net.fc.parameters()",
-    ),
-    (
-        "to_optimizer",
-        "w = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD(net.parameters())",
-        "opt = torch.optim.SGD([*net.parameters(), w])",
-    ),
-    (
-        "to_optimizer",
-        "net = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD([w], lr=1)",
-        "opt = torch.optim.SGD([w, *net.parameters()], lr=1)",
-    ),
-    (
-        "custom_fwd",
-        "class F1(torch.autograd.Function):\n    @staticmethod\n"
-        "    def forward(ctx, x):\n        return x\n"
-        'with torch.autocast("cpu"):\n    pass',
-        '    @torch.amp.custom_fwd(device_type="cpu")',
-    ),
     ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
-    ("away_from_zero", "y = torch.sqrt(x)", "y = torch.sqrt(x + 1e-8)"),
     ("delete", "f(x)\ng(y)", "g(y)"),
-    (
-        "by_index",
-        "for row, s in zip(out, scale):\n    row.mul_(s)",
-        "for row, s in zip([out[i] for i in range(len(out))], scale):",
-    ),
-    (
-        "by_index",
-        "for n, batch in enumerate(xs):\n    for row in batch:\n        row += n",
-        "for n, batch in enumerate([xs[i] for i in range(len(xs))]):",
-    ),
-    (
-        "computed_apart",
-        "d = D(g, n)\nopt.step()\nloss = f(d)",
-        "d = D(g, n)\nopt.step()\nd = D(g.detach(), n.detach())\nloss = f(d)",
-    ),
     ("gradient_of_whole", "a = [w[k].grad for k in ks]", "a = [w.grad[k] for k in ks]"),
     ("gradient_of_whole", "print(w.view(-1).grad)", "print(w.grad.view(-1))"),
     (
@@ -194,12 +125,6 @@ EDITS = [
         "with torch.no_grad():\n    a = f(x)\n    b = g(a)",
     ),
     ("move", "f(x)\ng(y)", "g(y)\nf(x)"),
-    ("to_optimizer", "w = nn.Linear(1, 1)\no = torch.optim.SGD([*a(), *b()])", TWO_AND_ONE),
-    (
-        "to_optimizer",
-        "w = nn.Linear(1, 1)\no = torch.optim.SGD([a])",
-        "o = torch.optim.SGD([a, *w.parameters()])",
-    ),
     (
         "of_another",
         "w = nn.Linear(1, 1)\no = torch.optim.SGD(f(v))",
@@ -216,40 +141,13 @@ EDITS = [
         "f(net[0])\nps = list(net[0].parameters())\no = torch.optim.SGD(ps)",
     ),
     ("finite_fill", "s = s.masked_fill(m, -torch.inf)", "s = s.masked_fill(m, -1e9)"),
-    (
-        "rows_left",
-        "y = att(x, key_padding_mask=pad)",
-        "y = att(x, key_padding_mask=pad & ~pad.all(dim=-1, keepdim=True))",
-    ),
     ("called_itself", "m.update(p, y)\nl = m.compute()", "l = m(p, y)"),
-    (
-        "derivative_itself",
-        "L.backward(create_graph=True)\ng = (w.grad ** 2).sum()",
-        "new_w_grad = torch.autograd.grad(L, w, create_graph=True)[0]\ng = (new_w_grad ** 2).sum()",
-    ),
-    ("value_itself", "def f(w):\n    return nn.Parameter(w * 2)", "    return w * 2"),
-    (
-        "value_itself",
-        "for i in y:\n    z = torch.autograd.Variable((m + s).data, requires_grad=True)",
-        "    z = (m + s)",
-    ),
-    (
-        "value_itself",
-        "for i in y:\n    z = z.detach().requires_grad_()\n    f(z)",
-        "for i in y:\n    f(z)",
-    ),
     ("differentiable_sample", "z = normal.sample()", "z = normal.rsample()"),
     (
         "as_argument",
         "class A:\n    def f(self, x):\n        self.w = nn.Parameter(x)\n        return self.w",
         "        w = x\n        return w",
     ),
-    (
-        "with_graph",
-        "with torch.set_grad_enabled(not t):\n    f(x)",
-        "with torch.set_grad_enabled(t):\n    f(x)",
-    ),
-    ("away_from_zero", "y = x.sum() ** 0.5", "y = (x.sum() + 1e-8) ** 0.5"),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
     (
         "filled_first",
@@ -314,7 +212,7 @@ def test_whatever_it_makes_is_a_program(case: Path) -> None:
     cells = [c for c in cells_of(case.read_text("utf-8")) if c]
     found = (change for cell in cells for change in changes(cell))
     for number, change in enumerate(found):
-        if number % EVERY == 0 or change.operator in ("to_optimizer", "of_another", "turn_flag"):
+        if number % EVERY == 0 or change.operator in ("of_another", "turn_flag"):
             for edit in change.make() or ():
                 assert compiles(edit.new_source)
 

@@ -39,28 +39,6 @@ def test_recompute_before_declines(code: str) -> None:
     assert again(code, "(-d)", "d = D") is None
 
 
-def test_what_was_used_and_is_read_again_keeps_its_value() -> None:
-    head = "def step(x):\n    (a, b), c = losses(x)\n    a.backward()\n    opt.step()\n"
-    end = "    b.backward()\n    return a.item(), b.item(), c\n"
-    assert again(head + end, "b.backward", "losses") == f"{head}    (_, b), c = losses(x)\n{end}"
-    end = "    b.backward()\n    return b.item()\n"  # nobody asks for it
-    assert again(head + end, "b.backward", "losses") == f"{head}    (a, b), c = losses(x)\n{end}"
-    end = "    (a + b).backward()\n    return a.item()\n"
-    assert again(head + end, "a + b", "losses") == f"{head}    (a, b), c = losses(x)\n{end}"
-
-
-def test_what_one_name_holds_keeps_the_values_that_were_used() -> None:
-    head = "def step(x):\n    ls = losses(x)\n    ls['d'].backward()\n    opt.step()\n"
-    end = "    ls['g'].backward()\n    return ls['d'].item()\n"
-    new = "    ls_again = losses(x)\n    ls_again['g'].backward()\n    return ls['d'].item()\n"
-    assert again(head + end, "ls['g'].b", "losses") == head + new
-    # Nothing that was used is read behind; a whole is read.
-    for last in ("ls['g'].item()", "ls"):
-        end = f"    ls['g'].backward()\n    return {last}\n"
-        repeated = f"{head}    ls = losses(x)\n{end}"
-        assert again(head + end, "ls['g'].b", "losses") == repeated
-
-
 def test_recompute_in_another_cell() -> None:
     program = program_of("d = D(g)\nd.backward()\n", "x = 1\n", "if x:\n    (-d).backward()\n")
     edits = recompute_before(program, at(program, "(-d)"), [at(program, "d = D")])

@@ -32,7 +32,6 @@ ONE = [
     ("cs = [f(x).item() for x in xs]\nz = torch.tensor(cs, requires_grad=True)", ["f(x).item()"],
      "cs = [f(x) for x in xs]\nz = torch.stack(cs)"),
     ("z = torch.tensor(h.item(), dtype=torch.float64)", ["h.item()"], "z = h.to(torch.float64)"),
-    ("z = g((h + (q - h)).detach())", ["(h + (q - h)).detach()"], "z = g((h + (q - h).detach()))"),
     ("z = torch.tensor(float(h))", ["float(h)"], "z = h"),
 ]  # fmt: skip
 

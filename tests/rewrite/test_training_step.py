@@ -12,7 +12,6 @@ from autograd_explain.rewrite.transforms.training_step import (
     parameter_attribute,
     remove_statement,
     zero_grad_before,
-    zero_grad_beside,
 )
 
 
@@ -38,20 +37,6 @@ def test_cleared_with_a_step_that_not_every_round_has() -> None:
     )
     program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
     assert cleared_with_the_step(program, at(program, "zero"), at(program, "step")) is None
-
-
-def test_cleared_beside_the_gradients_of_another_optimizer() -> None:
-    def beside(code: str) -> str | None:
-        program = program_of(code)
-        return result(zero_grad_beside(program, at(program, "a.step")))
-
-    assert beside("b.zero_grad()\nloss.backward()\na.step()\nb.step()\n") == (
-        "b.zero_grad()\na.zero_grad()\nloss.backward()\na.step()\nb.step()\n"
-    )
-    assert beside("loss.backward()\na.step()\nb.zero_grad()\n") == (
-        "loss.backward()\na.step()\nb.zero_grad()\na.zero_grad()\n"
-    )
-    assert beside("loss.backward()\nb.zero_grad()\na.step()\n") is None
 
 
 def cleared_before(code: str) -> str | None:

@@ -14,7 +14,7 @@ from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, me
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
-from autograd_explain.rewrite.transforms.finite_mask import finite_fill, rows_left
+from autograd_explain.rewrite.transforms.finite_mask import finite_fill
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
@@ -178,7 +178,6 @@ propose: Propose[Details] = by_table(
     Fix("where_around", _with_roots(_masked_around), when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),
-    Fix("repair_rows_left", at_place(rows_left), changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
     Fix("apart", _apart, when=lambda d: d.apart != "", changes=True),
     Fix("nonzero", _with_roots(_other_than_zero), when=_is_divisor, changes=True),

@@ -7,7 +7,6 @@ from autograd_explain.rewrite.transforms.call_edits import expression_replaced, 
 from autograd_explain.rewrite.transforms.grad_mode import (
     block_instead_of_switch,
     decorated_generator,
-    mode_of_caller,
     out_of_block,
     recorded_run,
     without_decorator,
@@ -38,7 +37,6 @@ propose: Propose[Details] = by_table(
     Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by in _SWITCHED),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
-    Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),
     Fix(
         "outside",
         lambda s: out_of_block(s.program, s.place, s.details.unrecorded),

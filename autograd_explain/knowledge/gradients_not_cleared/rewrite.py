@@ -11,7 +11,6 @@ from autograd_explain.rewrite.transforms.call_edits import line_before, line_beh
 from autograd_explain.rewrite.transforms.training_step import (
     zero_grad_after,
     zero_grad_before,
-    zero_grad_beside,
 )
 
 from .diagnose import Details
@@ -44,7 +43,6 @@ propose: Propose[Details] = by_table(
         "clear_before_backward",
         lambda s: zero_grad_before(s.program, s.details.step or s.place, s.details.own_backward),
     ),
-    Fix("clear_together", at_place(zero_grad_beside), when=_is_stepped),
     Fix("clear_after_step", at_place(zero_grad_after), when=_is_stepped),
     changes=True,
 )

@@ -26,7 +26,6 @@ from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
-from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -173,7 +172,6 @@ _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 _of_table: Propose[Details] = by_table(
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
-    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),

@@ -17,7 +17,6 @@ from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.with_graph import with_graph
@@ -76,7 +75,6 @@ def _computed_anew(site: Site[Details]) -> Edits | None:
 
 _of_table: Propose[Details] = by_table(
     Fix("compute_anew", _computed_anew),
-    Fix("codes", at_place(codes_in_loss)),
     Fix(
         "rsample",
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),

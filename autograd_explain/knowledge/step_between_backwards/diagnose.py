@@ -51,7 +51,6 @@ class Details:
     spent: Place | None  #: a kept loss that went backward before the step
     whole: tuple[Place, ...]  #: what computed any part of the graph; () where too much did
     shares_gradients: bool
-    trains_others: bool  #: it does, and what the optimizer updates lies behind the others alone
     carried: LoopCarried | None  #: what the loop carries on
 
 
@@ -103,8 +102,7 @@ def _details(
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
-    others = shared and _trains_others(scene, found)
-    return Details(step, failed, distinct(rest), kept, whole, shared, others, carried)
+    return Details(step, failed, distinct(rest), kept, whole, shared, carried)
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
@@ -130,14 +128,6 @@ def _shares_gradients(scene: Scene, found: Overwrite) -> bool:
     held = _held(scene, found)
     leaves = {id(n.variable) for n in scene.graph.nodes if n.variable is not None}
     return bool(leaves & held and leaves - held)
-
-
-def _trains_others(scene: Scene, found: Overwrite) -> bool:
-    """Whether behind what was updated only the optimizer's own leaves are left: the encoder whose
-    codes a critic judges, not the critic through which a generator learns."""
-    behind = scene.graph.below([found.saved.node])
-    leaves = {id(n.variable) for n in behind if n.variable is not None}
-    return not leaves - _held(scene, found)
 
 
 def _held(scene: Scene, found: Overwrite) -> set[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 
 from autograd_explain.model import Finding, Place, Role, Safety
@@ -12,11 +11,7 @@ from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.detach import detach_after, detached_at
 from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
-from autograd_explain.rewrite.transforms.recompute import (
-    moment_of,
-    recompute_apart,
-    recompute_behind,
-)
+from autograd_explain.rewrite.transforms.recompute import moment_of, recompute_behind
 
 from .diagnose import Details
 from .loops import item_first, step_in_own_loop
@@ -42,8 +37,6 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
             again = None
     if step.line_id == failed.line_id:
         yield from _in_one_loop(finding, program, step)
-    if details.trains_others:
-        yield from differing("compute_apart", _compute_apart(program, forward, step, failed))
     # A step that waits may use the gradients of both backwards: other values on purpose.  Where
     # the failing backward adds to the gradients that the step uses, waiting for it would change
     # the step itself.
@@ -86,19 +79,6 @@ def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> 
     for place in reversed(earlier):
         edits = then(program, edits, _behind, place, step)
     return edits
-
-
-def _compute_apart(
-    program: Program, forward: tuple[Place, ...], step: Place, failed: Place
-) -> Edits | None:
-    """The last of what stands before the step again, right where it is used behind it, cut off from
-    what the step has trained: the failing backward is for others."""
-    at = partial(moment_of, program)
-    before = sorted((place for place in forward if at(place) < at(step)), key=at)
-    after = [place for place in forward if at(place) > at(step)]
-    if not before:
-        return None
-    return recompute_apart(program, min(after, key=at, default=failed), before[-1])
 
 
 def _behind(program: Program, place: Place, step: Place) -> Edits | None:

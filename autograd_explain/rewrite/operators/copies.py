@@ -8,10 +8,9 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.effects import can_rebind
-from ..engine.cst_tools import called_on, dotted, method_name, repeatable, stores
+from ..engine.cst_tools import called_on, method_name, repeatable, stores
 from ..engine.draft import Draft
 from ..transforms.clone import clone_before_write
-from ..transforms.copied_object import deep_copied as deep_copied_at
 from .site import Change, Site
 
 
@@ -57,13 +56,3 @@ def clone_before(site: Site) -> Iterator[Change]:
         if base is not written or can_rebind(site.program, site.tree, site.statement, base):
             copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
             yield site.change("clone_first", base, copied)
-
-
-def deep_copied(site: Site) -> Iterator[Change]:
-    """`target = net` -> `target = copy.deepcopy(net)`: a module or a state of its own."""
-    value = site.value
-    state = isinstance(value, cst.Call) and (dotted(value.func) or "").endswith(".state_dict")
-    if value is not None and (state or isinstance(value, (cst.Name, cst.Attribute))):
-        if not isinstance(site.statement, cst.Return):
-            copied = partial(deep_copied_at, site.program, site.tree.place(value))
-            yield site.change("deep_copy", value, copied)

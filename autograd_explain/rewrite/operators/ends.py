@@ -8,22 +8,19 @@ from functools import partial
 import libcst as cst
 
 from ...model import Edits
-from ..analysis.effects import effects, fresh
+from ..analysis.effects import effects
 from ..engine.cst_tools import (
     bare,
     called_name,
     called_on,
     dotted,
     head,
-    keyword,
-    make,
     method,
     method_name,
     repeatable,
     single_targets,
     targets,
     unpacked,
-    walk,
 )
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
@@ -39,14 +36,6 @@ from ..transforms.uncut import (
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu state_dict".split())
-_MAKES_LEAF = frozenset(
-    f"torch.{name}"
-    for name in (
-        *("tensor", "as_tensor", "from_numpy", "FloatTensor", "autograd.Variable"),
-        *("nn.Parameter", "nn.parameter.Parameter"),
-    )
-)
-_REMAKES = frozenset("detach clone cpu numpy requires_grad_".split())
 _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor")
 
 
@@ -111,89 +100,6 @@ def _called_on(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     while isinstance(node, (cst.Call, cst.Attribute)):
         node = node.func if isinstance(node, cst.Call) else node.value
         yield node
-
-
-def kept_apart(site: Site) -> Iterator[Change]:
-    """`self.h = f(x)`, then `g(self.h)` -> `h = f(x)`, `self.h = h.detach()`, then `g(h)`: what is
-    kept has no graph, what is used on has; not where another method goes on with it."""
-    own = site.statement
-    target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
-    if not isinstance(target, cst.Attribute) or not repeatable(target):
-        return
-    scope = site.tree.scope_of(own)
-    around = site.tree.around(own, cst.ClassDef) or scope
-    uses = (n for n in walk(around) if isinstance(n, cst.Attribute) and n.deep_equals(target))
-    if all(site.tree.scope_of(use) is scope or not _goes_on(site, use) for use in uses):
-        yield site.change("kept_apart", target, partial(_apart, site, target, own.value))  # type: ignore[union-attr]
-
-
-def _goes_on(site: Site, use: cst.Attribute) -> bool:
-    """Whether a method reads it, and does not only give it another value."""
-    statement = site.tree.statement_of(use)
-    return statement is None or not any(use is t for t in targets(statement))
-
-
-def _apart(site: Site, target: cst.Attribute, value: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree)
-    name = fresh(site.tree, site.statement, target.attr.value)
-    inside, at = site.tree.siblings(site.statement)
-    lines = [make(f"{name} = {{v}}", v=value), make(f"{{x}} = {name}.detach()", x=target)]
-    draft.instead(site.statement, lines)
-    for node in (n for s in inside[at + 1 :] for n in walk(s)):
-        if isinstance(node, cst.Attribute) and node.deep_equals(target):
-            draft.replace(node, cst.Name(name))
-    return draft.edits()
-
-
-def value_itself(site: Site) -> Iterator[Change]:
-    """`nn.Parameter(w)`, `Variable(z.data, requires_grad=True)`, `z.detach().requires_grad_()` ->
-    what it was made of: a new leaf keeps the gradient that belongs there."""
-    for node in head(site.statement):
-        parent = site.tree.parents[node]
-        if not isinstance(node, cst.Call) or isinstance(parent, cst.Attribute):
-            continue
-        inner, makes_leaf = _made_of(site, node)
-        if makes_leaf and not isinstance(inner, cst.BaseNumber) and _runs_often(site):
-            yield site.change("value_itself", node, partial(_value_alone, site, node, inner))
-
-
-def _made_of(site: Site, node: cst.BaseExpression) -> tuple[cst.BaseExpression, bool]:
-    """What a chain of copies and cuts begins with, and whether one of them makes a leaf."""
-    leaf = False
-    while True:
-        if isinstance(node, cst.Attribute) and node.attr.value == "data":
-            node = node.value
-        elif isinstance(node, cst.Call) and site.imports.full(dotted(node.func)) in _MAKES_LEAF:
-            if not node.args or isinstance(node.args[0].value, cst.List):
-                return node, leaf
-            full = site.imports.full(dotted(node.func))
-            leaf = leaf or full.endswith("Parameter") or keyword(node, "requires_grad") is not None
-            node = node.args[0].value
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            name = node.func.attr.value
-            if name not in _REMAKES or site.imports.full(dotted(node.func)):
-                return node, leaf
-            leaf = leaf or name == "requires_grad_"
-            node = node.func.value
-        else:
-            return node, leaf
-
-
-def _runs_often(site: Site) -> bool:
-    """Whether it is run for every value anew, as no constructor is."""
-    scope = site.tree.scope_of(site.statement)
-    if isinstance(scope, cst.FunctionDef):
-        return scope.name.value != "__init__"
-    return bool(site.tree.loops(site.statement))
-
-
-def _value_alone(site: Site, node: cst.Call, inner: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree)
-    own = site.statement
-    if isinstance(own, cst.Assign) and own.value is node:
-        if any(target.deep_equals(inner) for target in targets(own)):
-            return draft.remove(own).edits()
-    return draft.replace(node, inner).edits()
 
 
 def differentiable_sample(site: Site) -> Iterator[Change]:

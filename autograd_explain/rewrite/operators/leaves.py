@@ -1,4 +1,4 @@
-"""Leaves: which tensor is asked for its gradient, and whether a module knows it."""
+"""Leaves: which tensor is asked for its gradient, where that is read, which a module knows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import libcst as cst
 from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
+    head,
     keyword,
-    literal_bool,
     make,
     positional_parameters,
     repeatable,
@@ -22,6 +22,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..transforms.casts import flag_removed, requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
+from ..transforms.keep_gradient import gradient_of_whole
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute
 from .site import Change, Site
 
@@ -49,19 +50,6 @@ def no_flag(site: Site) -> Iterator[Change]:
         if keyword(call, "requires_grad") or called_name(call) in ("requires_grad_", "Parameter"):
             make = partial(flag_removed, site.program, site.tree.place(call))
             yield site.change("no_flag", call, make, group="flag")
-
-
-def detached_flag(site: Site) -> Iterator[Change]:
-    """`h.requires_grad = False` -> `h = h.detach()`, which a computed tensor allows."""
-    own = site.statement
-    flag = literal_bool(own.value) if isinstance(own, cst.Assign) else None
-    for target in targets(own) if flag is not None else ():
-        if isinstance(target, cst.Attribute) and target.attr.value == "requires_grad":
-            tensor, ending = target.value, ".requires_grad_()" if flag else ""
-            if repeatable(tensor) and not _is_of_loop(site, tensor):
-                code = f"{{x}} = {{x}}.detach(){ending}"
-                detached = partial(site.line, Draft.instead, code, x=tensor)
-                yield site.change("detached_flag", tensor, detached, group="flag")
 
 
 def registered(site: Site) -> Iterator[Change]:
@@ -100,6 +88,14 @@ def kept_gradient(site: Site) -> Iterator[Change]:
                 )
 
 
+def part_of_gradient(site: Site) -> Iterator[Change]:
+    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
+    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
+    if any(node.attr.value == "grad" for node in nodes):
+        whole = partial(gradient_of_whole, site.program, site.place)
+        yield site.change("gradient_of_whole", site.statement, whole, group="grad")
+
+
 def whole_argument(site: Site) -> Iterator[Change]:
     """A True or False given to a call turned round, or left out."""
     for call in site.calls:
@@ -115,12 +111,6 @@ def whole_argument(site: Site) -> Iterator[Change]:
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
-
-
-def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
-    """Whether a loop gives it its value: bound anew, the tensor itself would stay as it is."""
-    leaves = (leaf for loop in site.tree.loops(site.statement) for leaf in single_targets(loop))
-    return any(node.deep_equals(leaf) for leaf in leaves)
 
 
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:

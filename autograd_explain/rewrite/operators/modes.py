@@ -76,8 +76,7 @@ def with_graph(site: Site) -> Iterator[Change]:
 
 
 def _without_condition(site: Site) -> Iterator[Change]:
-    """`with torch.set_grad_enabled(self.training):` taken away around its body, or the other way
-    round."""
+    """`with torch.set_grad_enabled(self.training):` taken away around its body."""
     block = site.statement
     if not isinstance(block, cst.With) or len(block.items) != 1:
         return
@@ -85,15 +84,6 @@ def _without_condition(site: Site) -> Iterator[Change]:
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
         yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
-        if isinstance(item, cst.Call) and len(item.args) == 1:
-            asked = item.args[0].value
-            yield site.change("with_graph", item, partial(site.replaced, asked, _negated(asked)))
-
-
-def _negated(asked: cst.BaseExpression) -> cst.BaseExpression:
-    if isinstance(asked, cst.UnaryOperation) and isinstance(asked.operator, cst.Not):
-        return asked.expression
-    return expression("not {x}", x=asked)
 
 
 def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:

@@ -24,7 +24,6 @@ from ..engine.tree import Statement, statements_in
 from ..transforms.recompute import (
     compute_all_in_loop,
     filled_first,
-    recompute_apart,
     recompute_before,
 )
 from ..transforms.training_step import makes_layer
@@ -132,19 +131,6 @@ def computed_again(site: Site) -> Iterator[Change]:
         yield site.change("compute_again", code, partial(recompute_before, program, place, places))
 
 
-def computed_apart(site: Site) -> Iterator[Change]:
-    """`use(d)` -> `d = D(g.detach())`, then `use(d)`: a graph of its own that ends at what is
-    given, with the parameters as they are by then."""
-    own = site.statement
-    if not isinstance(own, (cst.Assign, cst.Expr, cst.Return)):
-        return
-    for name in sorted(effects(own).reads):
-        made = _made_above(site, name)
-        if made is not None:
-            apart = partial(recompute_apart, site.program, site.place, site.tree.place(made))
-            yield site.change("computed_apart", made, apart)
-
-
 def called_first(site: Site) -> Iterator[Change]:
     """`with torch.no_grad(): f(x)` before the loop in which this calls f: what an object keeps of
     its first call then holds no graph."""
@@ -156,15 +142,6 @@ def called_first(site: Site) -> Iterator[Change]:
 def _called_first(site: Site, call: cst.Call) -> Edits | None:
     found = filled_first(site.program, site.tree.place(call))
     return None if found is None else found[1]
-
-
-def _made_above(site: Site, name: str) -> cst.Assign | None:
-    """The last assignment above that gave a name the result of a call."""
-    for other in site.above:
-        if isinstance(other, cst.Assign) and name in effects(other).writes:
-            alone = name not in effects(other).reads and isinstance(other.value, cst.Call)
-            return other if alone else None
-    return None
 
 
 def _chain(site: Site) -> list[Statement]:

@@ -1,4 +1,4 @@
-"""Parameters: which of a module are meant, and which of them an optimizer is given."""
+"""Parameters that an optimizer is given."""
 
 from __future__ import annotations
 
@@ -8,56 +8,11 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Edits
 from ...program_index import index_of
-from ..engine.cst_tools import dotted, expression, walk
+from ..engine.cst_tools import dotted, expression
 from ..transforms.made_again import holders
 from ..transforms.made_again import made_again as optimizers_made_again
 from .site import Change, Site
-
-_MOST = 8  #: names that are tried at one call
-
-
-def narrowed(site: Site) -> Iterator[Change]:
-    """`net.parameters()` -> `net.head.parameters()`: those of a part of the module."""
-    for call in site.calls:
-        if not isinstance(call.func, cst.Attribute) or call.args:
-            continue
-        owner = call.func.value
-        if call.func.attr.value in ("parameters", "named_parameters") and dotted(owner):
-            for part in _parts(site, dotted(owner) or "")[:_MOST]:
-                inner = cst.Attribute(owner, cst.Name(part))
-                yield site.change("narrowed", inner, partial(site.replaced, owner, inner))
-
-
-def _parts(site: Site, owner: str) -> list[str]:
-    """The attributes that classes of the program give a module: those read of this one first, and
-    what was put in the place of an old part last."""
-    found: dict[str, int] = {}
-    for _, node in index_of(site.program).nodes(ast.Attribute):
-        made = isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
-        if made and node.value.id == "self":  # type: ignore[attr-defined]
-            found.setdefault(node.attr, 1)
-    for _, node in index_of(site.program).nodes(ast.Attribute):
-        if node.attr in found and ast.unparse(node.value) == owner:
-            found[node.attr] = 2 if isinstance(node.ctx, ast.Store) else 0
-    return sorted(found, key=lambda name: found[name])
-
-
-def to_optimizer(site: Site) -> Iterator[Change]:
-    """`SGD(net.parameters())` -> `SGD([*net.parameters(), w])`: what was made to be trained."""
-    for call in site.calls:
-        full = site.imports.full(dotted(call.func))
-        if not full.startswith("torch.optim.") or not call.args:
-            continue
-        given = call.args[0].value
-        elements = given.elements if isinstance(given, cst.List) else ()
-        if any(isinstance(e.value, cst.Dict) for e in elements):
-            continue
-        known = {n.value for n in walk(given) if isinstance(n, cst.Name)}
-        for name, new in _trained(site):
-            if name not in known:
-                yield site.change("to_optimizer", name, partial(_with, site, given, new))
 
 
 def of_another(site: Site) -> Iterator[Change]:
@@ -82,15 +37,6 @@ def made_again(site: Site) -> Iterator[Change]:
         if code:
             make = partial(optimizers_made_again, site.program, site.place)
             yield site.change("made_again", code, make)
-
-
-def _with(site: Site, given: cst.BaseExpression, new: str) -> Edits | None:
-    whole = expression(f"[*{{x}}, {new}]", x=given)
-    if isinstance(given, cst.List) and isinstance(whole, cst.List):
-        kept = [e.with_changes(comma=cst.MaybeSentinel.DEFAULT) for e in given.elements[-1:]]
-        elements = [*given.elements[:-1], *kept, whole.elements[-1]]
-        return site.replaced(given, given.with_changes(elements=elements))
-    return site.replaced(given, whole)
 
 
 def _trained(site: Site) -> Iterator[tuple[str, str]]:

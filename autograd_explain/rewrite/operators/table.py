@@ -8,7 +8,6 @@ from typing import Any
 from . import (
     backwards,
     copies,
-    derivatives,
     ends,
     functions,
     leaves,
@@ -27,7 +26,6 @@ _MODULES = (
     ends,
     leaves,
     backwards,
-    derivatives,
     parameters,
     functions,
 )

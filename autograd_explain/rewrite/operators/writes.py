@@ -11,7 +11,7 @@ from ...model import Edits
 from ..analysis.inplace_writes import inplace_calls
 from ..engine.cst_tools import keyword, literal_bool, targets
 from ..transforms.clone import functional_write
-from ..transforms.indexed_loop import element_replaced, elements_one_by_one
+from ..transforms.indexed_loop import element_replaced
 from ..transforms.inplace_modules import module_not_inplace
 from ..transforms.out_of_place import out_of_place
 from .site import Change, Site
@@ -39,15 +39,6 @@ def not_in_place(site: Site) -> Iterator[Change]:
             yield site.change("out_of_place", call, off, group="inplace")
     if site.calls:
         yield change(module_not_inplace)
-
-
-def by_index(site: Site) -> Iterator[Change]:
-    """`for row in x: row *= 2` -> `for row in [x[i] for i in range(len(x))]: row *= 2`: the
-    elements that iterating gives are made by one operation, and none of them may be written."""
-    if isinstance(site.statement, (cst.AugAssign, cst.Expr, cst.Assign)):
-        if any(isinstance(loop, cst.For) for loop in site.tree.loops(site.statement)):
-            make = partial(elements_one_by_one, site.program, site.place)
-            yield site.change("by_index", site.statement, make)
 
 
 def _stores_part(site: Site) -> bool:

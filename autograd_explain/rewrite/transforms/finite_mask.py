@@ -1,4 +1,4 @@
-"""Masks of which a softmax is left something where they leave nothing."""
+"""Masks of a softmax that leave a number where nothing is left."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import expression, head, is_number, targets
-from ..engine.draft import Draft, Drafts
+from ..engine.cst_tools import is_number, targets
+from ..engine.draft import Drafts
 from ..engine.tree import Tree, statement_at, tree_of
-
-#: What torch's attention calls a mask that is True where nothing is to be looked at.
-_PADDING = "key_padding_mask"
 
 
 def finite_fill(program: Program, place: Place) -> Edits | None:
@@ -41,16 +38,3 @@ def _infinities(tree: Tree) -> Iterator[cst.BaseExpression]:
         item = isinstance(parent, cst.Assign) and isinstance(targets(parent)[0], cst.Subscript)
         if "inf" in text and "-" in text and (item or isinstance(parent, cst.Arg)):
             yield node
-
-
-def rows_left(program: Program, place: Place) -> Edits | None:
-    """`key_padding_mask=pad` -> `key_padding_mask=pad & ~pad.all(dim=-1, keepdim=True)`: of a
-    sequence that is padding alone, all is looked at."""
-    tree, own = statement_at(program, place)
-    draft = Draft(tree)
-    given = (n for n in head(own) if isinstance(n, cst.Arg)) if own is not None else ()
-    for arg in given:
-        if arg.keyword is not None and arg.keyword.value.endswith(_PADDING):
-            left = expression("{x} & ~{x}.all(dim=-1, keepdim=True)", x=arg.value)
-            draft.replace(arg.value, left)
-    return draft.edits()

@@ -8,11 +8,9 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program
-from ..analysis.effects import bound_in
-from ..engine.cst_tools import called_on, expression, head, make, repeatable, same, walk
+from ..engine.cst_tools import called_on, head, repeatable, same
 from ..engine.draft import Draft
 from ..engine.edits import then
-from ..engine.imports import torch_at
 from ..engine.tree import Statement, Tree, position, statement_at
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
@@ -32,43 +30,15 @@ def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:
 
 def object_called(program: Program, place: Place) -> Edits | None:
     """`m.update(p, y)`, then `m.compute()` in the same block -> `m(p, y)`, which gives the value
-    of these alone.  Of a loop behind which `m.compute()` stands, what each round gives `m` is
-    joined for the one call."""
+    of these alone."""
     tree, own = statement_at(program, place)
     call, owner = getattr(own, "value", None), called_on(own)
-    if own is None or not isinstance(call, cst.Call) or not call.args:
+    if own is None or owner is None or not isinstance(call, cst.Call) or not call.args:
         return None
-    if owner is not None and repeatable(owner):
-        for node in _computed_behind(tree, own, owner):
-            if _given_more(tree, own, call.func, node):
-                return None  # it gathers several
-            return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
-    return _joined(program, tree, own, call, call.func if owner is None else owner)
-
-
-def _joined(
-    program: Program, tree: Tree, own: Statement, call: cst.Call, owner: cst.BaseExpression
-) -> Edits | None:
-    """`for …: m.update(p, y)`, then `m.compute()` -> `for …: given.append((p, y))`, then
-    `m(*(torch.cat(each) for each in zip(*given)))`; what is given alone may be single numbers, as
-    losses are."""
-    torch, loop = torch_at(program, tree.place(own)), tree.outer(own)
-    plain = all(arg.keyword is None and not arg.star for arg in call.args)
-    if not isinstance(loop, cst.For) or torch is None or not plain or not repeatable(owner):
-        return None
-    bound = bound_in(own)
-    names = (n.value for n in walk(tree.scope_of(own)) if isinstance(n, cst.Name))
-    if sum(name in bound for name in names) > len(bound):
-        return None  # what a round gives is read, too
-    values: cst.BaseExpression = cst.Tuple([cst.Element(arg.value) for arg in call.args])
-    whole = f"{{m}}(*({torch}.cat(each) for each in zip(*given)))"
-    if len(call.args) == 1:
-        values = call.args[0].value
-        whole = f"{{m}}({torch}.cat([*map({torch}.atleast_1d, given)]))"
-    for node in _computed_behind(tree, loop, owner):
-        draft = Draft(tree).before(loop, [make("given = []")])
-        draft.instead(own, [make("given.append({values})", values=values)])
-        return draft.replace(node, expression(whole, m=owner)).edits()
+    for node in _computed_behind(tree, own, owner) if repeatable(owner) else ():
+        if _given_more(tree, own, call.func, node):
+            return None  # it gathers several
+        return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
     return None
 
 

@@ -19,7 +19,6 @@ from ..engine.cst_tools import (
     literal_bool,
     make,
     method_name,
-    positional_parameters,
     same,
     single_targets,
     walk,
@@ -277,31 +276,6 @@ def recorded_run(
             draft = Draft(tree).before(level, flags)
             return draft.wrap(level, outer, partial(with_guard, guard)).edits()
     return None
-
-
-def mode_of_caller(program: Program, block: Place) -> Edits | None:
-    """`with torch.set_grad_enabled(self.training):` in a module's `forward` goes, its body stays.
-
-    None for any other condition: there somebody decides on the mode who knows what it is for.
-    """
-    tree, outer = statement_at(program, block)
-    function = tree.around(outer, cst.FunctionDef)
-    own = [f"{name}.training" for name in positional_parameters(function)[:1]] if function else []
-    if not isinstance(outer, cst.With) or not own:
-        return None
-    followed = all(_mode(program, block, item.item) == own[0] for item in outer.items)
-    return Draft(tree).opened(outer).edits() if followed else None
-
-
-def _mode(program: Program, place: Place, node: cst.BaseExpression) -> str | None:
-    """What switches recording on: `m` of `torch.set_grad_enabled(m)`, of
-    `torch.inference_mode(not m)`."""
-    if not isinstance(node, cst.Call) or len(node.args) != 1:
-        return None
-    value, full = node.args[0].value, imports_at(program, place).full(dotted(node.func))
-    if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
-        return dotted(value.expression) if isinstance(value.operator, cst.Not) else None
-    return dotted(value) if full.endswith(".set_grad_enabled") else None
 
 
 def recorded_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import cast
 
 import libcst as cst
@@ -12,7 +13,7 @@ import libcst as cst
 from ...arguments import bind, given_by
 from ...program import Program, called_name
 from ...program_index import index_of
-from ..analysis.effects import bound_in, is_argument, parameter_names
+from ..analysis.effects import bound_in, parameter_names
 from ..engine.blocks import suite
 from ..engine.cst_tools import (
     Renamed,
@@ -20,9 +21,8 @@ from ..engine.cst_tools import (
     dotted,
     expression,
     make,
-    named,
+    named_targets,
     positional_parameters,
-    single_targets,
     unpacked,
     walk,
 )
@@ -32,7 +32,6 @@ _ITERATORS = frozenset(
     "parameters named_parameters modules named_modules children named_children buffers map zip "
     "filter iter enumerate reversed chain islice".split()
 )
-_ITERATING = frozenset({"sum", "list", "tuple", "sorted"})
 
 
 def constructor_of(
@@ -69,13 +68,18 @@ def kept_locals(
     """How the statements of `run` get at the locals they read, once they run elsewhere and more
     than once; None where one of them may be used up by the first time, or the statements bind the
     name themselves."""
-    kept = {name: _kept(where, name, run) for name in locals_read}
-    known = {name: found for name, found in kept.items() if found is not None}
-    return known if len(known) == len(kept) else None
+    bound = {name for s in run for node in walk(s) for name in _own_names(node)}
+    given = (value for name in locals_read for value in _given(where, name))
+    if not bound.isdisjoint(locals_read) or any(map(_may_run_out, given)):
+        return None
+    return {name: _kept(where, name, run) for name in locals_read}
 
 
 def method_of(
-    name: str, run: Sequence[Statement], kept: Mapping[str, Kept], decorators: Sequence[str] = ()
+    name: str,
+    run: Sequence[Statement],
+    kept: Mapping[str, Kept],
+    decorators: Sequence[str] = (),
 ) -> cst.FunctionDef:
     """The statements as a method, with the attributes in the place of the locals."""
     renaming = Renamed({name: found.path for name, found in kept.items()})
@@ -88,24 +92,6 @@ def method_of(
     )
 
 
-def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept | None:
-    if any(local in _own_names(node) for s in run for node in walk(s)):
-        return None
-    stored = _stored_as(where, local, run)
-    if stored is not None:
-        return Kept(expression(f"self.{stored}"), None)
-    name = free_attribute(where.tree, local)
-    saved, path = local, f"self.{name}"
-    if _is_only_iterated(local, run):
-        saved = f"list({local})"
-    elif any(_may_run_out(a) for a in _given(where, local)):
-        return None
-    elif _may_be_module(where.program, where.owner) and not _is_plain(where, local):
-        # A module or a parameter would become part of this module as an attribute.
-        saved, path = f"({local},)", f"self.{name}[0]"
-    return Kept(expression(path), make(f"self.{name} = {saved}"))
-
-
 def _own_names(node: cst.CSTNode) -> set[str]:
     """What a comprehension or a lambda binds."""
     if isinstance(node, cst.Lambda):
@@ -116,42 +102,17 @@ def _own_names(node: cst.CSTNode) -> set[str]:
     return {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
 
 
-def _stored_as(where: Constructor, local: str, run: Sequence[Statement]) -> str | None:
-    """The attribute that the method gives the local to before the run, once and for all."""
-    if local in bound_in(where.method.body) and not _bound_once(where, local):
-        return None
-    inside = statements_in(where.method.body)
-    first = next((i for i, s in enumerate(inside) if any(s is r for r in run)), 0)
-    for statement in inside[:first]:
-        if not isinstance(statement, cst.Assign) or dotted(statement.value) != local:
-            continue
-        for target in statement.targets:
-            first_name, _, name = (dotted(target.target) or "").partition(".")
-            if first_name == "self" and name.isidentifier() and _is_stored_once(where, name):
-                return name
-    return None
-
-
-def _bound_once(where: Constructor, local: str) -> bool:
-    assigned = (n for n in walk(where.method.body) if isinstance(n, cst.Assign))
-    names = [dotted(leaf) for s in assigned for leaf in single_targets(s)]
-    return not is_argument(where.method, local) and names.count(local) == 1
-
-
-def _is_stored_once(where: Constructor, name: str) -> bool:
-    named = (n for _, n in index_of(where.program).nodes(ast.Attribute) if n.attr == name)
-    return sum(not isinstance(n.ctx, ast.Load) for n in named) == 1
-
-
-def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
-    """Whether each use goes through its elements: `sum(p.sum() for p in params)`."""
-    read = [n for s in run for n in named(s, local)]
-    iterated = {id(f.iter) for s in run for n in walk(s) for f in clauses(n)}
-    iterated |= {
-        id(n.args[0].value) for s in run for n in walk(s)
-        if isinstance(n, cst.Call) and dotted(n.func) in _ITERATING and n.args
-    }  # fmt: skip
-    return bool(read) and all(id(n) in iterated for n in read)
+def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept:
+    """By the attribute that the constructor gives it to, else in one of its own; what may be a
+    module or a parameter in a tuple, or it would become part of this module."""
+    if path := _attribute_of(where, local, run):
+        return Kept(expression(path), None)
+    taken = {n.attr.value for n in walk(where.tree.module) if isinstance(n, cst.Attribute)}
+    path = f"self.{local if local not in taken else f'_{local}'}"
+    given = list(_given(where, local))
+    if given and all(isinstance(value, ast.Constant) for value in given):
+        return Kept(expression(path), make(f"{path} = {local}"))
+    return Kept(expression(f"{path}[0]"), make(f"{path} = ({local},)"))
 
 
 def _given(where: Constructor, local: str) -> Iterator[ast.expr]:
@@ -167,36 +128,22 @@ def _may_run_out(node: ast.expr) -> bool:
     return isinstance(node, ast.GeneratorExp) or called in _ITERATORS
 
 
-def _is_plain(where: Constructor, local: str) -> bool:
-    """Whether every call of the class gives a number or a text, as far as one sees."""
-    given = list(_given(where, local))
-    return bool(given) and all(_is_number(g) for g in given)
+def _attribute_of(where: Constructor, local: str, run: Sequence[Statement]) -> str:
+    """`self.lam` of `self.lam = lam` before the run, where neither gets another value; "" where
+    there is none."""
+    if local in bound_in(where.method.body):
+        return ""
+    above = takewhile(lambda s: all(s is not r for r in run), statements_in(where.method.body))
+    for statement in above:
+        if isinstance(statement, cst.Assign) and dotted(statement.value) == local:
+            for path in named_targets(statement):
+                owner, _, name = path.partition(".")
+                if owner == "self" and len(list(_stores(where.program, name))) == 1:
+                    return path
+    return ""
 
 
-def _is_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return _is_number(node.operand)
-    if isinstance(node, ast.BinOp):
-        return _is_number(node.left) and _is_number(node.right)
-    return isinstance(node, ast.Constant)
-
-
-def _may_be_module(program: Program, owner: cst.ClassDef) -> bool:
-    """Whether a class comes from torch.nn.Module, directly or by a class of the program."""
-    classes = {n.name: n for _, n in index_of(program).nodes(ast.ClassDef)}
-    pending, seen = [owner.name.value], set[str]()
-    while pending:
-        found = classes.get(pending.pop())
-        for base in () if found is None or found.name in seen else found.bases:
-            name = ast.unparse(base).rpartition(".")[2]
-            if name not in classes and name != "object":
-                return True
-            pending.append(name)
-        seen |= set() if found is None else {found.name}
-    return False
-
-
-def free_attribute(tree: Tree, local: str) -> str:
-    """A name for an attribute that keeps a local: its own, if no attribute has it."""
-    taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
-    return local if local not in taken else f"_{local}"
+def _stores(program: Program, name: str) -> Iterator[ast.Attribute]:
+    for _, node in index_of(program).nodes(ast.Attribute):
+        if node.attr == name and not isinstance(node.ctx, ast.Load):
+            yield node

@@ -33,8 +33,6 @@ _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
 _NUMBERS = frozenset({"len", "int", "float", "item"})
-_FLOATS = ("float16", "float32", "float64")
-_DEEP = 3  #: functions that hand an array on
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,46 +83,20 @@ class _Detour:
 def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | None:
     """The whole detour that begins with `left` (`c.detach().numpy()`) in torch; [] where no tensor
     is made of it again, None where a part of it cannot be said in torch."""
-    source = program.source_at(place)
-    at = place if source is None else replace(place, span=source.span(left))
-    return _in_torch(program, place, left, without_cut(program, at))
-
-
-def _in_torch(
-    program: Program, place: Place, left: ast.expr, own: list[Patch], deep: int = 0
-) -> list[Patch] | None:
-    detour = _detour(program, place, left)
-    if detour is None:
+    source, detour = program.source_at(place), _detour(program, place, left)
+    if source is None or detour is None:
         return None
-    back = [] if detour.returns else _given_back(detour, deep)
-    if back is None or not (back or detour.returns):
-        return back
+    if not detour.returns:
+        return []
     if _read_elsewhere(detour) or any(_writes(s, detour.arrays) for s in detour.parts):
         return None
-    patches = [*own, *back]
+    patches = without_cut(program, replace(place, span=source.span(left)))
     for node in detour.computing:
         found = _call(detour, node) if isinstance(node, ast.Call) else _operands(detour, node)
         if found is None:
             return None
         patches += found
     return None if _stays(detour, patches) else patches
-
-
-def _given_back(detour: _Detour, deep: int) -> list[Patch] | None:
-    """The detour goes on where the function is called that returns the array."""
-    program, function = detour.program, detour.scope
-    returned = [s for s in detour.parts if isinstance(s, ast.Return)]
-    if not isinstance(function, ast.FunctionDef) or not returned or deep == _DEEP:
-        return []
-    patches: list[Patch] = []
-    for source, call in index_of(program).calls_of(function.name):
-        around = source.function_around(call)
-        name = None if around is None else around.name
-        found = _in_torch(program, source.place(call.lineno, name, call), call, [], deep + 1)
-        if not found:
-            return found
-        patches += found
-    return patches
 
 
 def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
@@ -138,21 +110,10 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     name, program = called_name(call), detour.program
     if name in _RETURNS:
         return tensors_instead_of_copy(program, detour.at(call), False) or None
-    if name == "astype":
-        return _cast(detour, call)
     if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
         found = torch_instead_of_numpy(program, detour.at(call))
         return found or ([] if name in _METHODS else None)
     return [] if name in _METHODS else None
-
-
-def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
-    """`.astype(np.float32)` -> `.to(torch.float32)`"""
-    torch, given = detour.torch, call.args[0] if len(call.args) == 1 else None
-    kind = given.value if isinstance(given, ast.Constant) else last_name(given)
-    if torch is None or kind not in _FLOATS or not isinstance(call.func, ast.Attribute):
-        return None
-    return surrounded(detour.source, call, call.func.value, after=f".to({torch}.{kind})")
 
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:

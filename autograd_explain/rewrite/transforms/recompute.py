@@ -29,16 +29,14 @@ from ..engine.cst_tools import (
     called_name,
     called_on,
     dotted,
-    method,
     method_name,
     named_targets,
     targets,
-    unpacked,
     walk,
 )
 from ..engine.draft import Draft, Drafts
 from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
 from .move_statement import lifted, statements_across
 
@@ -57,10 +55,8 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  What was used in between and is read behind the backward, too, keeps its value:
-    `_, loss = losses()`, or `loss_again = losses()`, then `loss_again["g"].backward()`, where one
-    name holds several.  None where a name that the statements read has another value there, but by
-    the `step`.
+    by then.  None where a name that the statements read has another value there, but by the
+    `step`.
     """
     tree, goal = _goal(program, backward_place)
     known = _statements(program, assignment_places)
@@ -70,16 +66,7 @@ def recompute_before(
     passed = known if meant is None else [*known, meant]
     if not all(repeatable(program, o, (tree, goal), passed) for o in known):
         return None
-    run = [statement for _, statement in known]
-    again = [_leaving_used(program, origin, (tree, goal), run) for origin in known]
-    draft = Draft(tree)
-    for index, origin in enumerate(known):
-        renamed = _under_new_name(program, origin, (tree, goal), run)
-        if renamed is not None:
-            again[index] = renamed[0]
-            for node in renamed[1]:
-                draft.replace(node, targets(renamed[0])[0])
-    return draft.before(goal, again).edits()
+    return Draft(tree).before(goal, [statement for _, statement in known]).edits()
 
 
 def recompute_behind(
@@ -96,80 +83,6 @@ def moment_of(program: Program, place: Place) -> tuple[int, int]:
     """Cells run one after the other, so this orders statements of cells in time."""
     cells = [run.cell for run in index_of(program).runs]
     return (cells.index(place.cell) if place.cell in cells else -1), place.line
-
-
-def _around(
-    program: Program, origin: _At, goal: _At, run: Sequence[Statement]
-) -> tuple[list[Statement], list[Statement]]:
-    """The statements between one of those in `run` and the goal, and those behind the goal."""
-    tree, target = goal
-    following = tree.statements[position(tree.statements, target) + 1 :]
-    behind = [s for s in following if tree.scope_of(s) is tree.scope_of(target)]
-    between = [s for s in _between(program, origin, goal) or () if not any(s is r for r in run)]
-    return between, behind
-
-
-def _under_new_name(
-    program: Program, origin: _At, goal: _At, run: Sequence[Statement]
-) -> tuple[Statement, list[cst.Name]] | None:
-    """A copy of a statement that gives its value another name, and where the goal reads the first:
-    parts of it that the goal does not read were used by then and are read behind.  None for any
-    other, and where a whole is read."""
-    (tree, target), own = goal, origin[1]
-    name = own.targets[0].target if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
-    if not isinstance(name, cst.Name) or origin[0] is not tree:
-        return None
-    between, behind = _around(program, origin, goal, run)
-    if any(reads_any(s, {name.value}) for s in run if s is not own):
-        return None
-    reads = [_parts_read(t, s, name.value) for t, s in ((tree, [target]), (tree, behind))]
-    used = _parts_read(tree, between, name.value)
-    if used is None or any(r is None for r in reads):
-        return None
-    needed, later = ({code for code, _ in r or ()} for r in reads)
-    new = f"{name.value}_again"
-    if not {code for code, _ in used} & later - needed or reads_any(tree.module, {new}):
-        return None
-    again = own.with_deep_changes(name, value=new)
-    return again, [node for _, node in reads[0] or ()]
-
-
-def _parts_read(
-    tree: Tree, statements: Sequence[Statement], name: str
-) -> list[tuple[str, cst.Name]] | None:
-    """Each `losses["d"]` and `losses.d` in statements, with the name in it; None where the value is
-    read as a whole or a method of it is called."""
-    found = []
-    for node in (n for s in statements for n in walk(s)):
-        if isinstance(node, cst.Name) and node.value == name:
-            part = tree.parents[node]
-            if not isinstance(part, (cst.Subscript, cst.Attribute)) or part.value is not node:
-                return None
-            over = tree.parents[part]
-            if isinstance(over, cst.Call) and over.func is part:
-                return None
-            found.append((tree.code(part), node))
-    return found
-
-
-def _leaving_used(program: Program, origin: _At, goal: _At, run: Sequence[Statement]) -> Statement:
-    """A copy of one of the statements in `run` that leaves alone what has been used by then."""
-    target = goal[1]
-    between, behind = _around(program, origin, goal, run)
-    again = origin[1]
-    if any(reads_any(s, {"_"}) for s in (*between, target, *behind)):
-        return again
-    for leaf in [leaf for t in targets(again) for leaf in unpacked(t) if leaf is not t]:
-        names = {dotted(leaf) or ""}
-        needed = any(reads_any(s, names) for s in (target, *run))
-        used = any(reads_any(s, names) for s in between) and any(
-            reads_any(s, names) for s in behind
-        )
-        if used and not needed:
-            changed = again.deep_replace(leaf, cst.Name("_"))
-            assert isinstance(changed, type(again))
-            again = changed
-    return again
 
 
 def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
@@ -195,31 +108,6 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
     return Draft(tree).before(goal, [call]).edits()
 
 
-def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Edits | None:
-    """`d = D(g.detach())` once more, right before the statement that uses `d`: of the call that
-    made it, whose inputs are cut off.
-
-    None where nothing is given to a call by name, or where a name has another value there.
-    """
-    tree, goal = _goal(program, use_place)
-    origin = _statement(program, made_place)
-    if goal is None or origin is None or not isinstance(origin[1], cst.Assign):
-        return None
-    call = origin[1].value
-    if not isinstance(call, cst.Call) or not repeatable(program, origin, (tree, goal), [origin]):
-        return None
-    args = [_cut_off(arg) for arg in call.args]
-    if all(new is old for new, old in zip(args, call.args, strict=True)):
-        return None
-    again = origin[1].with_changes(value=call.with_changes(args=args))
-    return Draft(tree).before(goal, [again]).edits()
-
-
-def _cut_off(arg: cst.Arg) -> cst.Arg:
-    named = isinstance(arg.value, (cst.Name, cst.Attribute)) and not arg.star
-    return arg.with_changes(value=method(arg.value, "detach()")) if named else arg
-
-
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
     made = {name for _, statement in repeated for name in effects(statement).writes}
@@ -232,11 +120,11 @@ def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
 
 def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
     """Repeat assignments inside a function, right before the statement at `place`, or before the
-    function's first statement that reads one of the values; where it reads none, in the functions
-    that do.
+    function's first statement that reads one of the values.
 
     For a closure that is called many times; the assignments, in order, stand in what is around it.
-    None where the function gives one of the names that they read a value of its own.
+    None where the function reads none of them, or gives one of the names that they read a value of
+    its own.
     """
     tree, goal = _goal(program, place)
     known = _statements(program, origin_places)
@@ -244,33 +132,11 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
     if goal is None or not known or not isinstance(scope, cst.FunctionDef):
         return None
     written = {name for _, statement in known for name in effects(statement).writes}
-    readers = [(tree, scope, goal)]
-    if not reads_any(scope.body, written):
-        readers = list(_readers(program, tree, written))
-    if not all(_may_be_repeated(other, function, known) for other, function, _ in readers):
+    if not reads_any(scope.body, written) or not _may_be_repeated(tree, scope, known):
         return None
-    drafts = Drafts()
-    for other, function, end in readers:
-        # From the assignment on the name is the function's own.
-        first = _first_reader(other, function.body, end, written)
-        drafts[other].before(first, [statement for _, statement in known])
-    return drafts.edits()
-
-
-def _readers(
-    program: Program, tree: Tree, names: set[str]
-) -> Iterator[tuple[Tree, cst.FunctionDef, Statement]]:
-    """The functions that read names from outside, with their last statements; of one inside another
-    that does the outer one."""
-    for source in index_of(program).namespace(tree.source):
-        other = tree_of(program, source)
-        found: list[cst.FunctionDef] = []
-        for function in other.statements:
-            if isinstance(function, cst.FunctionDef) and reads_any(function.body, names):
-                inside = any(other.inside(function, outer) for outer in found)
-                if not inside and not local_names(function) & names:
-                    found.append(function)
-                    yield other, function, statements_in(function.body)[-1]
+    # From the assignment on the name is the function's own.
+    first = _first_reader(tree, scope.body, goal, written)
+    return Draft(tree).before(first, [statement for _, statement in known]).edits()
 
 
 def _may_be_repeated(tree: Tree, scope: cst.FunctionDef, origins: Sequence[_At]) -> bool:

@@ -67,18 +67,6 @@ def zero_grad_before(
     return Draft(tree).before(level, cleared).edits()
 
 
-def zero_grad_beside(program: Program, step_place: Place) -> Edits | None:
-    """`optimizer.zero_grad()` behind that of another optimizer in the block that steps: where a
-    backward comes before the step, or behind the step."""
-    tree, step, cleared = _step(program, step_place)
-    order, at = ([], 0) if step is None else tree.siblings(step)
-    for place, other in enumerate(order):
-        waits = place > at or any(called_on(s, "backward") for s in order[place + 1 : at])
-        if waits and called_on(other, "zero_grad"):
-            return Draft(tree).after(other, cleared).edits()
-    return None
-
-
 def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[Statement]]:
     """The statement `optimizer.step()` at a place, and `optimizer.zero_grad()`."""
     tree, statement = statement_at(program, place)
