@@ -70,6 +70,14 @@ for name, layer in net.named_children():
         "layer.register_full_backward_hook(keep_as(name))",
         "keep_as(name)",
     ),
+    "a lambda that is told its name": (
+        """
+kept = {}
+for name, layer in [("body", net.body)]:
+    layer.register_full_backward_hook(lambda m, gi, go, name=name: kept.update({name: go[0]}))""",
+        "layer.register_full_backward_hook(lambda m, gi, go, name=name: kept.update({name: go[0]}))",
+        "lambda m, gi, go, name=name: kept.update({name: go[0]})",
+    ),
     "a hook that changes the gradient of the input": (
         """
 def clip(module, grad_input, grad_output):
@@ -133,8 +141,42 @@ class Block(torch.nn.Module):
         others = explained((own, hook.replace("net.lin", "net[0]"), "net(x).sum()")).finding.events
     first = finding.events[0]
     assert finding.cause == "multi_view_written" and first.what is What.CAUSE
+    assert finding.variant == "hook" and finding.tensors[0].names[:2] == ("net.lin", "net.act")
     assert first.place is not None and first.place.source.endswith("hook(keep)")
     assert others[0].what is What.CHANGED
+
+
+def test_of_several_hooked_modules_the_one_is_named_whose_output_is_written(tmp_path: Path) -> None:
+    library = """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.way = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3), nn.ReLU(inplace=True)])
+    def forward(self, x):
+        first, last, act = self.way
+        y = act(last(first(x)))
+        y += x
+        return y
+"""
+    begin = "import torch\nfrom waylib import Block\nnet = Block()\nx = torch.rand(2, 3)"
+    hook = """\
+kept = []
+def keep(module, given, grads):
+    kept.append(grads[0])
+for layer in net.way[:-1]:
+    layer.register_full_backward_hook(keep)"""
+    folder = tmp_path / "ways"
+    folder.mkdir()
+    with installed(folder, "waylib", library):
+        one = explained((begin, hook, "net(x).sum().backward()"))
+        own = explained((begin, hook.replace("[:-1]", "[2:]"), "net(x).sum().backward()")).finding
+    assert one.finding.tensors[0].names == ("net.way[1]", "layer", "net.way[2]")
+    assert [p.fix for p in one.rewrites[:2]] == ["tensor_hook", "not_inplace"]
+    # Its own input is what a hooked module writes.
+    assert own.tensors[0].names[0] == "net.way[2]" and own.variant == "function"
 
 
 FIRST = """# %%

@@ -117,11 +117,12 @@ def _only_look(hooks: list[Definition]) -> bool:
 
 def _only_looks(definition: Definition) -> bool:
     """`hook(module, grad_input, grad_output)` that keeps something of the last."""
-    named = [p for p in positional_parameters(definition.node) if p not in ("self", "cls")]
     node = definition.node
+    named = [p for p in positional_parameters(node) if p not in ("self", "cls")]
+    bound = len(node.args.defaults)  # what `name=name` keeps for it is not given by torch
     if isinstance(node, ast.Lambda):
         silent = called_name(node.body) in _KEEPS
     else:
         silent = not definition.returned
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return silent and len(named) == _OF_MODULE and named[1] not in used
+    return silent and len(named) - bound == _OF_MODULE and named[1] not in used

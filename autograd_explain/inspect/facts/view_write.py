@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import torch
+from torch.utils.hooks import BackwardHook
 
+from ...isolation.type_checks import is_a
 from ...model import Certainty, Event, Role, TensorFact, What
 from ..dataflow import Each, ExprAt, Off
+from ..dataflow.calls import closed_over
 from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.reaching_definitions import constant_of
 from ..live.names import shares_memory
@@ -75,6 +79,32 @@ def modules(scene: Scene) -> Iterator[tuple[str, torch.nn.Module]]:
                 parts = [f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".") if p]
                 yield name + "".join(parts), module
     yield from scene.names.held_modules
+
+
+def hooked(scene: Scene) -> list[str]:
+    """What live names call the module whose full backward hook made the view that a library tried
+    to write; [] where that is not seen, or several may be meant."""
+    for live in reversed(scene.incident.frames):
+        values = live.frame.f_locals.values()
+        views = [v for v in values if is_a(v, torch.Tensor) and v.requires_grad and v._is_view()]
+        if views and not scene.program.is_user_code(live.filename):
+            made = {id(module) for view in views for module in _hooked_behind(view)}
+            named = [name for name, module in modules(scene) if {id(module)} == made]
+            return list(dict.fromkeys(named))
+    return []
+
+
+def _hooked_behind(view: torch.Tensor) -> Iterator[torch.nn.Module]:
+    """The module at whose border torch made a view, for a full backward hook: what watches the
+    gradient there holds it."""
+    node: Any = view.grad_fn
+    if node is None or node.name() != "BackwardHookFunctionBackward":
+        return
+    with node.register_hook(lambda *gradients: None) as handle:
+        watching = [*(handle.hooks_dict_ref() or {}).values()]
+    for hook in watching:
+        holds = closed_over(hook) if is_a(hook, FunctionType) else ()
+        yield from (held.module for _, held in holds if is_a(held, BackwardHook))
 
 
 def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:

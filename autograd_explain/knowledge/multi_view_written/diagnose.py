@@ -2,7 +2,7 @@
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from autograd_explain.inspect.dataflow import Each
@@ -80,7 +80,8 @@ def _of_hook(scene: Scene, hook: ModuleHook) -> Finding[Details]:
     """The write is in a library: what the user can change is the hook."""
     found = [(name, module) for name, module in view_write.modules(scene) if module._backward_hooks]
     one = len({id(module) for _, module in found}) == 1
-    hooked = [name for name, _ in found if one and not name.startswith("self.")]
+    hooked = view_write.hooked(scene) or [name for name, _ in found if one]
+    hooked = [name for name in hooked if not name.startswith("self.")]
     place = scene.place
     return Finding(
         cause="multi_view_written",
@@ -108,10 +109,14 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
     place = scene.place
     known = found.written is not None or bool(found.module)
     in_tuple, variant = view_write.in_tuple(scene, found), _variant(scene, found)
-    hook = _hook(scene)
+    hook, hooked = _hook(scene), _hooked(scene, found)
     # A module of a library writes: what there is to change of the user's is the hook.
     by_library = hook is not None and found.written is None and bool(library_frames(scene))
     registered = (Event(What.CAUSE, hook.place),) if hook is not None and by_library else ()
+    names, made = (*culprit.names, *hooked), scene.place_at(found.maker)
+    if registered and hooked and found.module not in hooked:
+        names, made, variant = (*hooked, *culprit.names), registered[0].place, "hook"
+    culprit = replace(culprit, names=tuple(dict.fromkeys(names)))
     return Finding(
         cause="multi_view_written",
         confidence=Confidence.PROVEN if known else Confidence.LIKELY,
@@ -119,7 +124,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             "tensor": culprit.names[0] if culprit.names else "",
             "base": base[0] if base else "",
             "maker": "" if found.maker is None else found.maker.text,
-            "made": "" if found.maker is None else label(scene.place_at(found.maker)),
+            "made": label(made),
             "write": "" if place is None else place.source,
             "place": label(place),
             "module": found.module,
@@ -141,10 +146,16 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             in_tuple=in_tuple,
             module=found.module,
             owner=_owner(scene, found.module),
-            called_by_torch=variant == "function",
+            called_by_torch=_of_function(scene) == "function",
             hook=hook,
         ),
     )
+
+
+def _hooked(scene: Scene, found: ViewWrite) -> list[str]:
+    """The module whose hook made the view that a module, called by a library, writes."""
+    by_module = found.written is None and found.module
+    return view_write.hooked(scene) if by_module and _of_function(scene) == "function" else []
 
 
 def _owner(scene: Scene, module: str) -> str:
