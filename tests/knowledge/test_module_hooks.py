@@ -73,10 +73,10 @@ for name, layer in net.named_children():
     "a lambda that is told its name": (
         """
 kept = {}
-for name, layer in [("body", net.body)]:
-    layer.register_full_backward_hook(lambda m, gi, go, name=name: kept.update({name: go[0]}))""",
-        "layer.register_full_backward_hook(lambda m, gi, go, name=name: kept.update({name: go[0]}))",
-        "lambda m, gi, go, name=name: kept.update({name: go[0]})",
+for n, layer in [("body", net.body)]:
+    layer.register_full_backward_hook(lambda m, gi, go, n=n: kept.update({n: go[0]}))""",
+        "layer.register_full_backward_hook(lambda m, gi, go, n=n: kept.update({n: go[0]}))",
+        "lambda m, gi, go, n=n: kept.update({n: go[0]})",
     ),
     "a hook that changes the gradient of the input": (
         """

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from knowledge.played import play
+from knowledge.played import edited, play
+from knowledge.test_cases import run
 from notebook import installed
 
 from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
 
 PACKAGE = """import torch
 def blended(image, ratio):
@@ -34,6 +36,44 @@ def test_a_list_under_a_name_that_also_holds_numbers_has_no_rewrite() -> None:
     assert found is not None
     assert (found.finding.cause, found.finding.variant) == ("scalar_conversion", "list")
     assert not found.rewrites
+
+
+MATRICES = """
+import torch
+a, b = (torch.tensor(v, requires_grad=True) for v in (0.3, 0.4))
+def turned(points, width=2.0):
+    ca, sa, cb = torch.cos(a), torch.sin(a), torch.cos(b)
+    turn = torch.tensor([[ca, -sa], [sa, ca]])
+    tilt = torch.tensor([[{}, 0.0], [0.0, 1.0]])
+    return points @ turn @ tilt
+# %%
+loss = turned(torch.ones(3, 2)).sum()"""
+
+
+@pytest.mark.parametrize(
+    "element, together", [("cb * 2", True), ("cb.item()", False), ("width", False)]
+)
+def test_calls_like_it_in_the_function_change_together(element: str, together: bool) -> None:
+    """torch warns once: the second matrix would go on without its gradient."""
+    cells = cells_of(f"# %%{MATRICES.format(element)}")
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "scalar_conversion"
+    repaired = edited(cells, found.rewrites[0])
+    values = run((*repaired, "loss.requires_grad and loss.backward()"))
+    assert values["a"].grad is not None
+    assert (values["b"].grad is not None) is together
+
+
+def test_a_matrix_that_also_holds_a_number_by_name_has_no_rewrite() -> None:
+    assert (
+        play(
+            (
+                "import torch\nw = torch.ones(3, requires_grad=True)\nwidth = 0.5",
+                "t = torch.tensor([[w[0], width], [0.0, w[1]]])",
+            )
+        ).diagnosis.rewrites
+        == ()
+    )
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -1,6 +1,7 @@
 """Python asked a tensor that requires grad for a number."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from autograd_explain.inspect.facts.value_names import read_with_gradient
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
+from autograd_explain.program import own_nodes
 
 from .in_library import is_behind_library, taken_in_library
 
@@ -42,7 +44,8 @@ class Details:
     given: Place | None
     is_float: bool
     is_list: bool
-    is_mixed: bool = False  #: a list that a name stands for holds other things than tensors, too
+    is_mixed: bool = False  #: names stand for other things than tensors in the list, too
+    beside: tuple[Place, ...] = ()  #: the calls like it in the function, of such tensors too
     goes_on: bool = False  #: a loss depends on the tensor by the number, and in no other way
 
 
@@ -58,7 +61,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if tensor is not None and not tensor.requires_grad:
         return None
     many = _is_list(scene, given, value)
+    written = isinstance(given.node, _DISPLAYS)
     mixed = isinstance(value, (list, tuple)) and not all(is_a(v, torch.Tensor) for v in value)
+    if written:
+        mixed = any(is_a(v, (int, float)) for v in _elements(scene, given))
     number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
     fact = tensor_fact(scene, tensor, given.text, *read_with_gradient(scene, given))
     return finding_from_message(
@@ -75,10 +81,41 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             scene.place_at(given),
             is_float=number,
             is_list=many,
-            is_mixed=mixed and not isinstance(given.node, _DISPLAYS),
+            is_mixed=mixed,
+            beside=tuple(_beside(scene, call)) if written else (),
             goes_on=not many and is_only_way(scene, call, given) is True,
         )
     )
+
+
+def _beside(scene: Scene, call: ExprAt) -> Iterator[Place]:
+    """The calls like it in the function, of live tensors that require grad: torch warns once."""
+    source = call.scope.source
+    for node in own_nodes(source.function_around(call.node) or source.tree):
+        other = call.inside(node) if isinstance(node, ast.Call) and node is not call.node else None
+        given = None if other is None else other.argument(0)
+        if other is None or given is None or other.called != call.called:
+            continue
+        if isinstance(given.node, (ast.List, ast.Tuple)):
+            read = list(_elements(scene, given))
+            if all(is_a(v, torch.Tensor) for v in read) and any(v.requires_grad for v in read):
+                yield scene.slicer.place(other)
+
+
+def _elements(scene: Scene, given: ExprAt) -> Iterator[Any]:
+    """What a list holds as it is written, and the lists in it: the live value of `x`, also where
+    `-x` or `x * y` stands there.  Numbers that stand there themselves are left out."""
+    nodes: list[ast.AST] = [given.node]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (ast.List, ast.Tuple)):
+            nodes += node.elts
+        elif isinstance(node, ast.BinOp):
+            nodes += [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            nodes.append(node.operand)
+        elif isinstance(node, ast.expr) and not isinstance(node, ast.Constant):
+            yield scene.slicer.value(given.inside(node))
 
 
 def _of_library(scene: Scene, call: ExprAt) -> Finding[Details] | None:

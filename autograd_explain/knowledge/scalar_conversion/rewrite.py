@@ -5,7 +5,13 @@ import ast
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, joined_at, node_at, uncut_at
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_all,
+    code_of,
+    node_at,
+    tensors_instead_of_copy,
+    uncut_at,
+)
 
 from .diagnose import Details
 
@@ -23,7 +29,8 @@ def _stack(site: Site[Details]) -> Edits | None:
     call, given = node_at(site.program, site.place), node_at(site.program, site.details.given)
     if not isinstance(call, ast.Call) or call.args[:1] != [given]:
         return None
-    return joined_at(site.program, site.place, True)
+    calls = (site.place, *site.details.beside)
+    return apply_all(tensors_instead_of_copy(site.program, c, True) for c in calls)
 
 
 propose: Propose[Details] = by_table(
