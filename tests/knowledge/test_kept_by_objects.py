@@ -84,6 +84,21 @@ class Shifted(torch.nn.Module):
     def forward(self, x):
         return self.lin(x) + torch.rand(1) * self.drawn.limits["shift"]
 
+class Rows:
+    def __init__(self):
+        self.rows, self.weigh = {}, torch.nn.Identity()
+    def update(self, at, x):
+        for k, row in enumerate(at.tolist()):
+            self.rows[row] = (row, self.weigh(x[k]) * 2)
+    def mean(self):
+        rows = [row[1] for row in self.rows.values()]
+        return torch.stack(rows).mean(0) if rows else torch.zeros(4)
+
+class WeighedRows(Rows):
+    def __init__(self):
+        super().__init__()
+        self.weigh = torch.nn.Linear(4, 4)
+
 class Meter:
     def __init__(self):
         self.value = None
@@ -841,6 +856,36 @@ def test_what_a_package_writes_into_its_buffer_is_cut_off_past_the_step() -> Non
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["memory.memory = memory.memory.detach()"]
     run(repaired)
+
+
+STORE = """
+encoder, head, store = nn.Linear(3, 4), nn.Linear(4, 1), {}()
+opt = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+# %%
+for _ in range(3):
+    events = encoder(torch.rand(2, 3))
+    loss = head(events + store.mean()).square().mean()
+    store.update(torch.tensor([0, 2]), x=events)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_a_packages_store_was_handed_is_named(watched: bool) -> None:
+    cells = cells_of(BEGIN + STORE.format("Rows"))
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.tensors[0].names == ("events",)
+    repaired = edited(cells, found.rewrites[0])
+    changed = "store.update(torch.tensor([0, 2]), x=events.detach())"
+    assert added(cells, repaired) == [changed]
+    run(repaired)
+
+
+def test_what_a_package_computes_by_its_own_parameters_is_not_what_it_was_handed() -> None:
+    found = explained(cells_of(BEGIN + STORE.format("WeighedRows"))).finding
+    assert found.cause == "second_backward" and "events" not in found.tensors[0].names
 
 
 SET = """

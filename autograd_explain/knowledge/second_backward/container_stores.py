@@ -8,14 +8,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from autograd_explain.arguments import given_by
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.container_puts import Store, foreign_to, live_object, put_of
+from autograd_explain.inspect.facts.expressions import expression_at
 from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import LineId, Place
+from autograd_explain.nodes import GraphTraversal
+from autograd_explain.program import is_of_package
 
 from .freed_part import FreedPart
+
+_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,31 @@ def stored_as_attribute(scene: Scene, part: FreedPart) -> Stored | None:
         if len(found) == 1 and isinstance(found[0].value, (ast.Name, ast.Attribute)):
             return Stored(found[0].place, False)
     return None
+
+
+def handed_to_keep(scene: Scene, part: FreedPart) -> tuple[Stored, str] | None:
+    """What a call that only keeps something was handed, `z` of `store.update(i, z)`, with its text:
+    the one argument with a graph, where a library has made the old value in it of nothing else."""
+    at = None if part.maker is None else part.maker.place
+    call = expression_at(scene, at)
+    dropped = isinstance(scene.program.statement_at(at), ast.Expr)
+    if call is None or not dropped or not part.leads_on or not isinstance(call.node, ast.Call):
+        return None
+    owners = (scene.slicer.value(s) for s in (call.receiver, call.callable) if s is not None)
+    given = [call.inside(node) for _, node in given_by(call.node)]
+    values = [(spot, scene.slicer.value(spot)) for spot in given]
+    found = [(s, v) for s, v in values if is_a(v, torch.Tensor) and v.grad_fn is not None]
+    if len(found) == 1 and any(is_of_package(type(owner)) for owner in owners):
+        ((spot, tensor),) = found
+        own = _leaves(part.boundary.node)
+        if own and own <= _leaves(tensor.grad_fn):
+            return Stored(scene.slicer.place(spot), False), spot.text
+    return None
+
+
+def _leaves(start: Any) -> set[int]:
+    walk = GraphTraversal([start], seconds=_SECONDS)
+    return {id(r.node) for r in walk if getattr(r.node, "variable", None) is not None}
 
 
 def _set(scene: Scene, owner: Any, path: str, attribute: str) -> Iterator[Store]:

@@ -18,7 +18,7 @@ from autograd_explain.model import (
 )
 
 from .carried_state import carried_state
-from .container_stores import stored, stored_as_attribute
+from .container_stores import handed_to_keep, stored, stored_as_attribute
 from .culprit import culprit_of
 from .details import Details, details_of
 from .events import events_of
@@ -68,8 +68,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
     if why is Why.CARRIED and keeps is None:
         keeps = stored_as_attribute(scene, part)
-    storing = None if keeps is None or keeps.read_again else keeps.place
-    beside = () if storing is None or keeps is None else keeps.others
     anew = memory is None and once is freed
     library = kept_by_library(scene, part) if anew else None
     if library is not None and why is Why.COMPUTED_ONCE and _is_of_user(part, library.place):
@@ -78,6 +76,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
         culprit = replace(culprit, names=tuple(names))
+    unknown = why is Why.CARRIED and keeps is None and not culprit.names
+    handed = handed_to_keep(scene, part) if unknown else None
+    if handed is not None:
+        keeps, culprit = handed[0], replace(culprit, names=(handed[1],))
+    storing = None if keeps is None or keeps.read_again else keeps.place
+    beside = () if storing is None or keeps is None else keeps.others
     of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
