@@ -67,6 +67,16 @@ with fwAD.dual_level():
     spread(moved)
 """
 
+FORWARD_JACOBIAN = """# %%
+import torch
+from torch.autograd.functional import jacobian
+points, scale = torch.zeros(2, 2), torch.ones(())
+def spread(p, s):
+    return torch.cdist(p * s, points)
+# %%
+jacobian(lambda s: spread(points, s), scale, vectorize=True, strategy="forward-mode")
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "names", "said"),
@@ -75,6 +85,7 @@ with fwAD.dual_level():
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
         (DUAL, ("moved",), "`torch.cdist(p * 2, points)` uses `_cdist_forward`"),
+        (FORWARD_JACOBIAN, ("scale", "s"), "`torch.cdist(p * s, points)` uses `_cdist_forward`"),
         (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),
         (CALLED, ("Round", "quantize"), "calls an instance of a custom Function"),
         (FUNCTION, ("Round", "quantize"), "`Round.backward` does not return one gradient"),

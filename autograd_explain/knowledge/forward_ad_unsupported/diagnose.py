@@ -28,6 +28,8 @@ EXAMPLE = {
 
 #: The attention kernels that are one operation begin so.
 _FUSED = "_scaled_dot_product"
+#: The functions of torch's that start it, and what they call the tensors that they are given.
+_GIVEN = {"_jvp_with_argnums": "flat_primals", "_jacfwd": "inputs"}
 _SHOWN = 3  #: of the tensors that have a tangent
 
 
@@ -49,12 +51,14 @@ def diagnose(scene: Scene) -> Finding[bool] | None:
 
 
 def _with_tangent(scene: Scene, call: ExprAt | None) -> Iterator[tuple[str, ...]]:
-    """What forward mode started from, by its names: what a transform of torch.func's was given,
-    else the duals that the program made and that the failing call was computed from.  Names alone:
-    the level that the tangents belonged to is over when the failure is looked at."""
-    given = local(scene, "_jvp_with_argnums", "flat_primals")
-    if given is not MISSING:
-        yield from filter(None, map(scene.names.of, given))
+    """What forward mode started from, by its names: what a transform of torch.func's was given, or
+    a Jacobian of torch.autograd.functional's, else the duals that the program made and that the
+    failing call was computed from.  Names alone: the level that the tangents belonged to is over
+    when the failure is looked at."""
+    given = [local(scene, function, name) for function, name in _GIVEN.items()]
+    known = next((tensors for tensors in given if tensors is not MISSING), None)
+    if known is not None:
+        yield from filter(None, map(scene.names.of, known))
     elif call is not None:
         duals = (s for s in computation(scene, call) if s.called == "make_dual")
         yield from filter(None, (stored_names(scene, s) for s in duals))
