@@ -322,3 +322,44 @@ def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
     assert found.diagnosis.finding.variant == "write_unknown"
     changed = [edited(cells, r)[1] for r in found.diagnosis.rewrites]
     assert ("h = h * mask" in "".join(changed)) is shown
+
+
+SLOTS = """import torch
+from torch import nn
+class Slots:
+    def __init__(self, size):
+        self.parts = [torch.zeros(size, 3)]
+    def put(self, at, x):
+        self.parts[0].index_copy_(0, at, x)
+        return self.parts[0]
+class Net(nn.Module):
+    def __init__(self, kept=None):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+        self.put = None if kept is None else kept.put
+    def forward(self, x, slots, at):
+        return (self.put or slots.put)(at, self.lin(x)).square().sum()
+"""
+PLAIN = "class Plan:\n    size = 4\n"
+
+
+@pytest.mark.parametrize(
+    ("kept", "handed", "names"),
+    [("", "Slots(4)", ("slots",)), ("(lambda: Slots(4))()", "Plan()", ())],
+)
+def test_an_object_that_two_calls_were_handed_is_named_where_it_keeps_the_tensor(
+    tmp_path: Path, kept: str, handed: str, names: tuple[str, ...]
+) -> None:
+    start = f"import torch\nfrom slotslib import *\nfrom planslib import *\nnet = Net({kept})\n"
+    run_twice = f"""def run(x):
+    slots = {handed}
+    first = net(x, slots, torch.tensor([0]))
+    return first + net(x * 2, slots, torch.tensor([1]))
+"""
+    folders = [tmp_path / name for name in ("slots", "plans")]
+    for folder in folders:
+        folder.mkdir()
+    with installed(folders[0], "slotslib", SLOTS), installed(folders[1], "planslib", PLAIN):
+        found = play((start, run_twice, "run(torch.rand(1, 3)).backward()"), watched=True).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.finding.tensors[0].names == names and not found.rewrites

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autograd_explain.inspect.dataflow.syntax import taken_apart
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
@@ -24,6 +24,7 @@ from autograd_explain.model import Confidence, Finding, Place, label
 from autograd_explain.program import last_name
 
 from .handed_down import handed_down
+from .holder_handed import holder_handed
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -66,6 +67,7 @@ class Details:
     forward: tuple[Place, ...] = ()  #: what computed of an overwritten parameter what fails
     readers: tuple[Place, ...] = ()  #: the lines that led to what saved any overwritten parameter
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
+    holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
 
 
@@ -76,6 +78,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     fact = culprit(scene, found)
     guilty, maker, place = found.guilty, found.maker, scene.place
     operand = read_operand(found, fact.names)
+    holder = "" if fact.names else holder_handed(scene, found)
+    details = replace(_details(scene, found, operand, fact.names), holder=holder)
+    fact = replace(fact, names=(holder,)) if holder else fact
     return Finding(
         cause="saved_value_overwritten",
         confidence=Confidence.PROVEN,
@@ -98,7 +103,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(fact,),
         events=events(scene, found),
         variant=_variant(found),
-        details=_details(scene, found, operand, fact.names),
+        details=details,
     )
 
 

@@ -127,7 +127,8 @@ def _at_the_write(finding: Finding[Details], program: Program, place: Place) -> 
     if changed is not None and changed.inside is not None:
         # A library writes to what it is given: its file is not ours to edit.
         culprit = finding.tensor(Role.CULPRIT)
-        names = (finding.details.target, *(() if culprit is None else culprit.names))
+        told = () if culprit is None or finding.details.holder else culprit.names
+        names = (finding.details.target, *told)
         copied = (clone_operand(program, place, name) for name in names if name)
         yield "clone_argument", next((edits for edits in copied if edits), None)
         return
