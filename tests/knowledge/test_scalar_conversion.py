@@ -51,7 +51,8 @@ loss = turned(torch.ones(3, 2)).sum()"""
 
 
 @pytest.mark.parametrize(
-    "element, together", [("cb * 2", True), ("cb.item()", False), ("width", False)]
+    "element, together",
+    [("cb * 2", True), ("b.cos()", True), ("cb.item()", False), ("width", False)],
 )
 def test_calls_like_it_in_the_function_change_together(element: str, together: bool) -> None:
     """torch warns once: the second matrix would go on without its gradient."""

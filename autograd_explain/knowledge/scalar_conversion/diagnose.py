@@ -64,7 +64,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     written = isinstance(given.node, _DISPLAYS)
     mixed = isinstance(value, (list, tuple)) and not all(is_a(v, torch.Tensor) for v in value)
     if written:
-        mixed = any(is_a(v, (int, float)) for v in _elements(scene, given))
+        mixed = any(is_a(scene.slicer.value(e), (int, float)) for e in _elements(given))
     number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
     fact = tensor_fact(scene, tensor, given.text, *read_with_gradient(scene, given))
     return finding_from_message(
@@ -97,14 +97,22 @@ def _beside(scene: Scene, call: ExprAt) -> Iterator[Place]:
         if other is None or given is None or other.called != call.called:
             continue
         if isinstance(given.node, (ast.List, ast.Tuple)):
-            read = list(_elements(scene, given))
-            if all(is_a(v, torch.Tensor) for v in read) and any(v.requires_grad for v in read):
+            read = [(scene.slicer.value(e), _carries(scene, e)) for e in _elements(given)]
+            known = all(carries or is_a(v, torch.Tensor) for v, carries in read)
+            if known and any(carries for _, carries in read):
                 yield scene.slicer.place(other)
 
 
-def _elements(scene: Scene, given: ExprAt) -> Iterator[Any]:
-    """What a list holds as it is written, and the lists in it: the live value of `x`, also where
-    `-x` or `x * y` stands there.  Numbers that stand there themselves are left out."""
+def _carries(scene: Scene, element: ExprAt) -> bool:
+    value = scene.slicer.value(element)
+    if value is MISSING:
+        return scene.gradient_tracer.trace(element).carries
+    return is_a(value, torch.Tensor) and value.requires_grad
+
+
+def _elements(given: ExprAt) -> Iterator[ExprAt]:
+    """What a list holds as it is written, and the lists in it: `x`, also where `-x` or `x * y`
+    stands there.  Numbers that stand there themselves are left out."""
     nodes: list[ast.AST] = [given.node]
     while nodes:
         node = nodes.pop()
@@ -115,7 +123,7 @@ def _elements(scene: Scene, given: ExprAt) -> Iterator[Any]:
         elif isinstance(node, ast.UnaryOp):
             nodes.append(node.operand)
         elif isinstance(node, ast.expr) and not isinstance(node, ast.Constant):
-            yield scene.slicer.value(given.inside(node))
+            yield given.inside(node)
 
 
 def _of_library(scene: Scene, call: ExprAt) -> Finding[Details] | None:
