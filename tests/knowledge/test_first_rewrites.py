@@ -751,30 +751,6 @@ assert fit(np.zeros(2)).tolist() == [-2, -2]
         ("shift = torch.from_numpy(start).requires_grad_()",),
     ),
     Program(
-        "the second loss trains a head on what the first one's step has moved on from",
-        """
-torch.manual_seed(0)
-body = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
-label, domain = nn.Linear(4, 2), nn.Linear(4, 1)
-learn = torch.optim.SGD([*body.parameters(), *label.parameters()], lr=0.1)
-judge = torch.optim.SGD(domain.parameters(), lr=0.1)
-x, y = torch.rand(6, 3), torch.randint(0, 2, (6,))
-# %%
-codes = body(x)
-told = domain(codes)
-loss = F.cross_entropy(label(codes), y) - told.mean()
-loss.backward(retain_graph=True)
-learn.step()
-judge.zero_grad()
-confusion = F.softplus(told).mean()
-before = [p.grad.clone() for p in body.parameters()]
-confusion.backward()
-assert all((p.grad == g).all() for p, g in zip(body.parameters(), before))
-""",
-        "step_between_backwards",
-        ("told = domain(codes.detach())",),
-    ),
-    Program(
         "rows of rows are written while two loops go over them",
         """
 x = torch.rand(2, 3, 4, requires_grad=True)

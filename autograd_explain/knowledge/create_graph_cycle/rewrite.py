@@ -8,5 +8,5 @@ from .diagnose import Details
 
 propose: Propose[Details] = by_table(
     Fix("first_order", at_place(keyword_removed, "create_graph"), when=lambda d: not d.again),
-    Fix("repair_derivative_itself", at_place(derivative_taken), when=lambda d: d.again),
+    Fix("derivative_itself", at_place(derivative_taken), when=lambda d: d.again),
 )

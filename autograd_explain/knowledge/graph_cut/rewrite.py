@@ -191,7 +191,7 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
     ),
     Fix(
-        "repair_derivative_itself",
+        "derivative_itself",
         at_place(derivative_taken),
         when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
