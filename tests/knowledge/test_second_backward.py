@@ -282,6 +282,39 @@ states = {name: torch.zeros(2, 4) for name in cells}
         "carried",
         "    states = {k: t.detach() for k, t in states.items()}",
     ),
+    "a loss of the old value, where the new one is read nowhere": (
+        """
+net, crit = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), nn.CrossEntropyLoss()
+x, y = torch.randn(5, 3, requires_grad=True), torch.tensor([0, 1, 0, 1, 1])
+# %%
+out = net(x)
+crit(out, y).backward()
+x_adv = x + 0.1 * x.grad.sign()
+adv = net(x_adv)
+loss = crit(out, y)
+loss.backward()
+""",
+        "second_backward",
+        "unread",
+        "loss = crit(adv, y)",
+    ),
+    "what is read nowhere was computed of something else, or without a graph": (
+        """
+net, crit = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), nn.CrossEntropyLoss()
+x, x_val, y = torch.randn(5, 3), torch.randn(5, 3), torch.tensor([0, 1, 0, 1, 1])
+# %%
+out = net(x)
+crit(out, y).backward()
+val = net(x_val)
+with torch.no_grad():
+    probe = net(x)
+loss = out.square().mean()
+loss.backward()
+""",
+        "second_backward",
+        "shared",
+        "crit(out, y).backward(retain_graph=True)",
+    ),
     "a state behind several statements on a line": (
         """
 cell, opt = nn.GRUCell(3, 4), None

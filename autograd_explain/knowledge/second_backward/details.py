@@ -31,6 +31,7 @@ from .handed_anew import handed_anew
 from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
 from .reason import Why
+from .unread_result import Unread
 from .weight import weighs_log_probability
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
@@ -75,6 +76,7 @@ class Details:
     attribute: str = ""  #: under which an object has it that was given it
     constants: Constants | None = None  #: the values that the loop need not train
     held: bool = False  #: it took the name of a leaf that an optimizer steps
+    unread: Unread | None = None  #: what was computed anew, and nothing reads it
     before: Place | None = None  #: the backward of the same loss that another function has called
 
 

@@ -30,6 +30,7 @@ from .kept_by_library import KeptByLibrary, is_trained, kept_by_library, run_at
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
+from .unread_result import unread_result
 
 PATTERNS = ("backward-twice", "stale-value")
 
@@ -50,7 +51,17 @@ EXAMPLE = {
     "before_loop": "",
     "loss_place": "",
     "emptied": "",
+    "unread": "",
 }
+
+#: Where the old value is one that the program computed itself.
+_COMPUTED = (
+    Why.COMPUTED_ONCE,
+    Why.SAME_LOSS,
+    Why.SHARED,
+    Why.SHARED_APART,
+    Why.SHARED_STEPPED,
+)
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -65,6 +76,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     known = gather(scene, once)
     why, before, elsewhere = reason(known), before_loop(known), loss_of_another_cell(known)
     part, memory, stepped = known.part, known.memory, known.stepped
+    unread = unread_result(scene, part) if why in _COMPUTED else None
+    why = why if unread is None else Why.UNREAD
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
     if why is Why.CARRIED and keeps is None:
         keeps = stored_as_attribute(scene, part)
@@ -83,6 +96,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     storing = None if keeps is None or keeps.read_again else keeps.place
     beside = () if storing is None or keeps is None else keeps.others
     of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""
+    if unread is not None:
+        culprit = replace(culprit, names=tuple(dict.fromkeys((unread.old, *culprit.names))))
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
     state = carried_state(scene, part, culprit.names)
@@ -95,6 +110,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = loop.given if loop is not None and loop.given is not None else kept
     kept = kept if library is None else library.place
+    kept = kept if unread is None else unread.reader
     emptied = emptied_by_train(scene, culprit.names)
     owner = emptied if library is None else library.owner
     live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
@@ -115,6 +131,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "before_loop": label(before) if before else "",
             "loss_place": label(elsewhere) if elsewhere else "",
             "emptied": anew_in,
+            "unread": "" if unread is None else unread.name,
         },
         tensors=(culprit,),
         events=events_of(scene, known, why, remembers or kept),
@@ -130,6 +147,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             constant=owner is not None and not is_trained(scene, known.calls, owner),
             lasts=lasts,
             emptied=anew_in,
+            unread=unread,
         ),
     )
 

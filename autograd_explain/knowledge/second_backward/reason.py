@@ -23,6 +23,7 @@ class Why(Enum):
     SHARED_APART = "shared_apart"  #: and what steps in between does not write to it
     SHARED_STEPPED = "shared_stepped"  #: and a step in between spoils it
     COMPUTED_ONCE = "computed_once"
+    UNREAD = "unread"  #: a new one was computed beside it, and nothing reads that
     CLOSURE = "closure"
     CELL_AGAIN = "cell_again"
     SAVED_READ = "saved_read"

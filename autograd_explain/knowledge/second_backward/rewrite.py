@@ -13,7 +13,12 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind, switched_before
+from autograd_explain.rewrite.transforms.call_edits import (
+    expressions_replaced,
+    line_before,
+    line_behind,
+    switched_before,
+)
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
@@ -150,6 +155,13 @@ def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that goes backward."""
     old, failed = site.details.old, site.finding.place(What.FAILED)
     return repeat_inside(site.program, failed, old) if old and failed is not None else None
+
+
+def _new_read(site: Site[Details]) -> Edits | None:
+    """The loss reads the value that was computed for it."""
+    found = site.details.unread
+    reads = () if found is None else found.reads
+    return None if found is None else expressions_replaced(site.program, reads, found.name)
 
 
 def _again(site: Site[Details]) -> Edits | None:
@@ -331,6 +343,7 @@ _of_table: Propose[Details] = by_table(
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
     Fix("recompute_in_loop", _set_again, when=_is_computed_once),
     Fix("detach_kept", _constant(again=False), when=_is_computed_once),
+    Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix(
         "create_graph",
