@@ -315,6 +315,40 @@ loss.backward()
         "shared",
         "crit(out, y).backward(retain_graph=True)",
     ),
+    "parts of what was computed once, which the loop goes through": (
+        """
+enc, head = nn.Linear(5, 4), nn.Linear(4, 1)
+x, y = torch.randn(6, 5), torch.randn(6, 1)
+# %%
+coded = torch.relu(enc(x))
+chunks = coded.chunk(3)
+for _ in range(2):
+    for k, (c, t) in enumerate(zip(chunks, y.chunk(3))):
+        loss = (head(c) - t).pow(2).mean()
+        loss.backward()
+""",
+        "second_backward",
+        "computed_once",
+        "        c = chunks[k]",
+    ),
+    "parts of what was computed once, in an order of each epoch's own": (
+        """
+import random
+enc, head = nn.Linear(5, 4), nn.Linear(4, 1)
+x, y = torch.randn(6, 5), torch.randn(6, 1)
+# %%
+coded = torch.relu(enc(x))
+chunks = list(zip(coded.chunk(3), y.chunk(3)))
+for _ in range(2):
+    random.shuffle(chunks)
+    for c, t in chunks:
+        loss = (head(c) - t).pow(2).mean()
+        loss.backward()
+""",
+        "second_backward",
+        "computed_once",
+        "",
+    ),
     "a state behind several statements on a line": (
         """
 cell, opt = nn.GRUCell(3, 4), None
@@ -1017,3 +1051,10 @@ def test_one_loss_goes_backward_once(last: str) -> None:
     repaired = run(edited(cells_of(TWICE + last), found.rewrites[0]))
     once = run(cells_of(TWICE + "loss.backward()"))
     torch.testing.assert_close(repaired["net"].weight.grad, once["net"].weight.grad)
+
+
+def test_the_line_that_computed_what_the_loop_takes_apart_is_the_cause() -> None:
+    name = "parts of what was computed once, which the loop goes through"
+    finding = explained(cells_of(HEAD + PROGRAMS[name][0].lstrip())).finding
+    cause = finding.place(What.CAUSE)
+    assert cause is not None and cause.source == "coded = torch.relu(enc(x))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.library_cache import emptied_by_train
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.inspect.scene import Scene
@@ -109,6 +110,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     told = culprit.names or (part.boundary.name,)
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = loop.given if loop is not None and loop.given is not None else kept
+    if why is Why.COMPUTED_ONCE and storing is None and memory is None:
+        kept = _saving(scene, part) or kept
     kept = kept if library is None else library.place
     kept = kept if unread is None else unread.reader
     emptied = emptied_by_train(scene, culprit.names)
@@ -150,6 +153,16 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             unread=unread,
         ),
     )
+
+
+def _saving(scene: Scene, part: FreedPart) -> Place | None:
+    """The statement that computed what the old value is only a part or a view of: these saved
+    nothing that a backward has freed."""
+    makers = [(node, scene.history.maker(node)) for node in part.old]
+    if part.maker is None or not makers or any(maker is None for _, maker in makers):
+        return None
+    found = next((maker for node, maker in makers if node.freed_slots and maker is not None), None)
+    return None if found is None else binding_of(scene.program, found).place
 
 
 def _set_again(library: KeptByLibrary | None) -> tuple[Place, ...]:

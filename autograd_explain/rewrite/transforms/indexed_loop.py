@@ -205,7 +205,7 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     if loop is None or elements is None or not _may_be_changed(tree, statement, elements):
         return None
     draft = Draft(tree)
-    index = keyed[1] if keyed else _counted(draft, loop, statement)
+    index = keyed[1] if keyed else counted(draft, loop, statement)
     if index is None:
         return None
     if _is_given(tree, statement, elements):
@@ -250,7 +250,7 @@ def _elements(loop: cst.For, name: str) -> str | None:
     return None if over is None or apart else dotted(over)
 
 
-def _counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:
+def counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:
     """The name that counts the rounds of a loop, which is made to count them where it does not."""
     target, tree = loop.target, draft.tree
     if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate":

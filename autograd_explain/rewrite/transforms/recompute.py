@@ -3,7 +3,7 @@ object computes at its first call and keeps, without a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 import libcst as cst
@@ -29,6 +29,7 @@ from ..engine.cst_tools import (
     called_name,
     called_on,
     dotted,
+    make,
     method_name,
     named_targets,
     targets,
@@ -38,6 +39,7 @@ from ..engine.draft import Draft, Drafts
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
+from .indexed_loop import counted
 from .move_statement import lifted, statements_across
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
@@ -158,14 +160,9 @@ def compute_all_in_loop(
 ) -> Edits | None:
     """Move assignments, given in the order they ran in, into the loop around `use_place`."""
     tree, goal = _goal(program, use_place)
-    known, moves = _statements(program, places), list[_Move]()
-    if goal is None or not known:
+    moves = [] if goal is None else _moves(program, _statements(program, places), (tree, goal))
+    if goal is None or not moves:
         return None
-    for origin in reversed(known):
-        needed = _needed_before(program, origin, (tree, goal), moves)
-        if needed is None:
-            return None
-        moves.insert(0, (*origin, needed))
     if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
         return None
     drafts, pieces = Drafts({tree: Draft(tree)}), list[Statement | BlockItem]()
@@ -177,6 +174,55 @@ def compute_all_in_loop(
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
     drafts[tree].before(first, pieces)
     return drafts.edits()
+
+
+def compute_elements_in_loop(
+    program: Program, places: Sequence[Place], use_place: Place, sequences: Collection[str]
+) -> Edits | None:
+    """Repeat assignments, given in the order they ran in, in each round of the loop that goes
+    through what one of them gives a name (one of `sequences`), and take the round's own element of
+    the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`."""
+    tree, goal = _goal(program, use_place)
+    moves = [] if goal is None else _moves(program, _statements(program, places), (tree, goal))
+    made = {name for _, statement, _ in moves for name in effects(statement).writes}
+    loops = [] if goal is None or not moves else tree.loops(goal)
+    for loop in (a for a in loops if isinstance(a, cst.For)):
+        taken = [(t, c) for t, c in _taken(loop) if dotted(c) in made.intersection(sequences)]
+        draft = Draft(tree)
+        index = counted(draft, loop, loop) if taken else None
+        if index is not None:
+            again = [make("{t} = {c}[" + index + "]", t=bare(t), c=c) for t, c in taken]
+            first = statements_in(loops[0].body)[0]
+            return draft.before(first, [*(s for _, s, _ in moves), *again]).edits()
+    return None
+
+
+def _taken(loop: cst.For) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What a loop unpacks each element of a container into, with the container."""
+    target: cst.BaseExpression = loop.target
+    over = loop.iter
+    if isinstance(over, cst.Call) and dotted(over.func) == "enumerate" and len(over.args) == 1:
+        if not isinstance(target, cst.Tuple) or len(target.elements) != 2:
+            return
+        target, over = target.elements[1].value, over.args[0].value
+    if not isinstance(over, cst.Call):
+        yield target, over
+    elif dotted(over.func) == "zip" and isinstance(target, cst.Tuple):
+        if len(target.elements) == len(over.args):
+            yield from zip(
+                (e.value for e in target.elements), (a.value for a in over.args), strict=True
+            )
+
+
+def _moves(program: Program, known: Sequence[_At], goal: tuple[Tree, Statement]) -> list[_Move]:
+    """The assignments with whether each must stay as well; [] where one of them cannot go."""
+    moves = list[_Move]()
+    for origin in reversed(known):
+        needed = _needed_before(program, origin, goal, moves)
+        if needed is None:
+            return []
+        moves.insert(0, (*origin, needed))
+    return moves
 
 
 def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[str]) -> Statement:
