@@ -349,6 +349,29 @@ for _ in range(2):
         "computed_once",
         "",
     ),
+    "a weight whose own loss goes back in each step, kept for a loss of all steps": (
+        """
+pi, vf = nn.Linear(4, 2), nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(vf.parameters(), lr=0.1)
+terms = []
+# %%
+for _ in range(3):
+    obs = torch.randn(5, 4)
+    gap = 1.0 - vf(obs).squeeze(1)
+    value_loss = gap.square().mean()
+    opt.zero_grad()
+    value_loss.backward()
+    opt.step()
+    chosen = pi(obs).log_softmax(1)[:, 0]
+    terms.append(-(chosen * gap).mean())
+# %%
+loss = torch.stack(terms).sum()
+loss.backward()
+""",
+        "second_backward",
+        "shared_stepped",
+        "    terms.append(-(chosen * gap.detach()).mean())",
+    ),
     "a state behind several statements on a line": (
         """
 cell, opt = nn.GRUCell(3, 4), None

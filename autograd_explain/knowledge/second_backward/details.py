@@ -279,8 +279,22 @@ def _weights(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     if weighs_log_probability(value, shared):
         return _reads_of(scene, known, earlier, known.roots)
     if len(known.roots) == len(scene.roots) == 1 and weighs_log_probability(*scene.roots, shared):
-        return _reads_of(scene, known, known.roots[0], (earlier,))
+        return _reads_of(scene, known, known.roots[0], (earlier,)) or _reads_of_line(scene, known)
     return ()
+
+
+def _reads_of_line(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """Where the only line that makes something new of the old value names it."""
+    part, reader = known.part, known.part.reader
+    old = {id(node) for node in part.old}
+    users = [p for p in scene.graph.parents(part.boundary) if id(p) not in old]
+    lines = {None if (m := scene.history.maker(u)) is None else m.place.line_id for u in users}
+    source = None if reader is None else scene.program.source_at(reader.place)
+    if reader is None or source is None or lines != {reader.place.line_id} or not part.carried:
+        return ()
+    statement = scene.program.statement_at(reader.place)
+    found = [n for n in _names(statement) if n.id == part.carried] if statement is not None else []
+    return tuple(source.place(n.lineno, reader.place.function, n) for n in found)
 
 
 def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:

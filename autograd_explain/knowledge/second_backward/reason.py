@@ -65,7 +65,8 @@ def _comes_again(known: Evidence) -> bool:
     part = known.part
     if part.maker is None or not part.carried or part.whole:
         return False
-    return any(m.place.line_id == part.maker.place.line_id for m in part.newer)
+    at, made = part.maker.place.line_id, part.maker.order
+    return any(m.place.line_id == at and m.order > made for m in part.newer)
 
 
 def _builds_on_itself(known: Evidence) -> bool:
