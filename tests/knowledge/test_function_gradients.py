@@ -164,3 +164,39 @@ def test_a_stop_that_was_written_is_no_alarm() -> None:
     text = START.format(forward="x.view_as(x)", backward="None", use=use)
     found = play(cells_of(text), watched=True, verify=True)
     assert found.diagnosis is None and found.trouble == "", found.output
+
+
+#: A forward with two inputs that are owed a gradient, a backward that hands back the first one's.
+SHORT = """# %%
+import torch
+c = torch.randn(3, 2, requires_grad=True)
+z = torch.randn(4, 2, requires_grad=True)
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, z, c):
+        i = torch.cdist(z, c).argmin(1)
+        ctx.mark_non_differentiable(i)
+        return c[i], {second}
+    @staticmethod
+    def backward(ctx, g, _):
+        return g
+# %%
+(Nearest.apply(z, c)[0] * z.detach()).sum().backward()
+"""
+
+
+def test_a_value_too_few_that_is_owed_is_taken_by_autograd() -> None:
+    cells = cells_of(SHORT.format(second="i"))
+    found = play(cells)
+    assert found.diagnosis is not None and found.trouble == ""
+    assert added(cells, edited(cells, found.diagnosis.rewrites[0])) == [
+        "ctx.save_for_backward(z, c)",
+        "z, c = ctx.saved_tensors",
+        "return g, torch.autograd.functional.vjp("
+        "lambda c: c[torch.cdist(z, c).argmin(1)], c, g)[1]",
+    ]
+
+
+def test_a_value_owed_for_several_results_is_for_the_author_to_say() -> None:
+    found = play(cells_of(SHORT.format(second="c * 2")))
+    assert found.diagnosis is not None and not found.diagnosis.rewrites

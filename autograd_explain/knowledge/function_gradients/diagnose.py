@@ -15,7 +15,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 from .dtypes import function_running, mixed
-from .ignored import ignored, inputs_of
+from .ignored import ignored, incoming, inputs_of
 
 #: What kernels say of operands of several dtypes; found-dtype is a loss's too.
 _OF_DTYPES = ("found-dtype", "backward-dtype-")
@@ -93,6 +93,7 @@ class Details:
     gradient: str = ""  #: the one that comes in, where times it is what is meant
     places: tuple[Place, ...] = ()  #: the returned values that should be times it
     input: str = ""  #: the one that is owed a gradient and gets none
+    tensors: frozenset[str] = frozenset()  #: the inputs that are known to be tensors
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -181,8 +182,21 @@ def _of_values(scene: Scene) -> Finding[Details]:
         tensors=() if cls is None else (TensorFact(Role.CULPRIT, function_names(scene, cls)),),
     )
     expected, count, index = (int(told.facts[n] or 0) for n in ("expected", "count", "index"))
-    details = Details(Why(told.variant), expected, count, index, frozenset(unneeded))
-    return told.with_details(details)
+    why, inputs = Why(told.variant), _inputs(scene, cls)
+    function = None if at is None or backward is None else backward.node
+    owed = [n for n in range(count, expected) if n not in unneeded]
+    return told.with_details(
+        Details(
+            why,
+            expected,
+            count,
+            index,
+            frozenset(unneeded),
+            gradient=incoming(function) if isinstance(function, ast.FunctionDef) else "",
+            input=inputs[owed[0]] if len(owed) == 1 and owed[0] < len(inputs) else "",
+            tensors=_tensors(scene, cls, inputs),
+        )
+    )
 
 
 def _function(scene: Scene) -> type | None:
@@ -203,10 +217,23 @@ def _inputs(scene: Scene, cls: type | None) -> list[str]:
 
 def _unneeded(scene: Scene, cls: type | None) -> list[int]:
     """The numbers of the inputs that need no gradient, as the live node's context says."""
-    nodes = (n.node for n in scene.graph.nodes)
-    node = next((n for n in nodes if cls is not None and _forward_class(n) is cls), None)
-    needs = getattr(node, "needs_input_grad", ())
+    needs = getattr(_node(scene, cls), "needs_input_grad", ())
     return [number for number, needed in enumerate(needs) if not needed]
+
+
+def _tensors(scene: Scene, cls: type | None, inputs: list[str]) -> frozenset[str]:
+    """The inputs that are tensors for sure: those that need a gradient, or all where the node has
+    an edge, be it an empty one, for each."""
+    node = _node(scene, cls)
+    needs = getattr(node, "needs_input_grad", ())
+    every = len(getattr(node, "next_functions", ())) == len(needs)
+    pairs = zip(inputs, needs, strict=False)
+    return frozenset(name for name, needed in pairs if needed or every)
+
+
+def _node(scene: Scene, cls: type | None) -> object:
+    nodes = (n.node for n in scene.graph.nodes)
+    return next((n for n in nodes if cls is not None and _forward_class(n) is cls), None)
 
 
 def _forward_class(node: object) -> object:

@@ -59,7 +59,7 @@ def _told(
     definition = Definition(source, backward)
     returned = [r for r in definition.returned if found.missing or not isinstance(r, ast.Constant)]
     parts = _parts(returned, found.numbers)
-    gradient = _incoming(backward)
+    gradient = incoming(backward)
     places = tuple(definition.at(part) for part in parts)
     whole = (found.fits or found.missing) and bool(gradient) and len(returned) == 1
     at = places[0] if places else definition.place
@@ -95,7 +95,7 @@ def _parts(returned: Sequence[ast.expr], numbers: Sequence[int]) -> list[ast.exp
     return [parts[number] for number in numbers]
 
 
-def _incoming(backward: ast.FunctionDef) -> str:
+def incoming(backward: ast.FunctionDef) -> str:
     """What a backward calls the gradient that comes in."""
     names = positional_parameters(backward)
     rest = backward.args.vararg

@@ -11,13 +11,18 @@ from .missing import derivative_by_autograd
 
 
 def _with_none(site: Site[Details]) -> Edits | None:
+    values = _values(site)
+    new = None if values is None else _new_values(site.details, values)
+    return None if new is None else expression_replaced(site.program, site.place, ", ".join(new))
+
+
+def _values(site: Site[Details]) -> list[str] | None:
+    """What stands at the place, one text for each value."""
     node = node_at(site.program, site.place)
     if node is None:
         return None
     elements = node.elts if isinstance(node, ast.Tuple) else [node]
-    values = [code_of(site.program, site.place, n) for n in elements]
-    new = _new_values(site.details, values)
-    return None if new is None else expression_replaced(site.program, site.place, ", ".join(new))
+    return [code_of(site.program, site.place, n) for n in elements]
 
 
 def _cast(site: Site[Details]) -> Edits | None:
@@ -53,6 +58,23 @@ def _filled_up(details: Details, values: list[str]) -> list[str] | None:
     return [*values, *("None" for _ in missing)]
 
 
+def _added_by_autograd(site: Site[Details]) -> Edits | None:
+    """`return g` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
+    details, values = site.details, _values(site)
+    if values is None or len(values) != details.count or not details.input:
+        return None
+
+    def written(derivative: str) -> str:
+        missing = range(details.count, details.expected)
+        return ", ".join(
+            [*values, *("None" if n in details.unneeded else derivative for n in missing)]
+        )
+
+    return derivative_by_autograd(
+        site.program, site.place, details.input, details.gradient, details.tensors, written
+    )
+
+
 def _by_autograd(site: Site[Details]) -> Edits | None:
     """`return g, None` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
     details = site.details
@@ -66,6 +88,7 @@ _ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, *_OWED)
 
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
+    Fix("by_autograd", _added_by_autograd, when=lambda d: d.why is Why.NUMBER),
     Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
     Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
