@@ -50,6 +50,16 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
         "                       {'params': [net.rate, net.level.height]}], lr=0.1)\n",
         ["                       {'params': [net.raw_rate, net.level.raw]}], lr=0.1)"],
     ),
+    "two start values in two groups, beside a leaf": (
+        "w = torch.rand(3, requires_grad=True)\n"
+        "shift = torch.rand(3, requires_grad=True) * 6\n"
+        "scale = nn.Parameter(torch.ones(3)).double()\n"
+        "opt = torch.optim.SGD([{'params': [shift, w]}, {'params': [scale]}], lr=0.1)\n",
+        [
+            "shift = (torch.rand(3) * 6).requires_grad_()",
+            "scale = nn.Parameter(torch.ones(3).double())",
+        ],
+    ),
     "a row that the loss reads for itself": (
         "row = table.weight[-1]\nopt = torch.optim.SGD([row], lr=0.1)\n"
         "row.square().sum().backward()\n",
@@ -67,3 +77,13 @@ def test_program(name: str) -> None:
     repaired = edited(cells, found.rewrites[0])
     assert [line for line in repaired[-1].splitlines() if line not in cells[-1]] == lines
     run(repaired)
+
+
+def test_what_is_computed_from_a_named_leaf_is_another_matter() -> None:
+    lines = ("w = torch.rand(3, requires_grad=True)", "twice = w * 2",
+             "shift = torch.rand(3, requires_grad=True) * 6",
+             "opt = torch.optim.SGD([shift, twice, w], lr=0.1)")  # fmt: skip
+    cells = cells_of(BEGIN + "\n".join(lines))
+    first = edited(cells, explained(cells).rewrites[0])[-1]
+    changed = [line for line in first.splitlines() if line not in lines]
+    assert changed == ["shift = (torch.rand(3) * 6).requires_grad_()"]

@@ -9,7 +9,7 @@ from autograd_explain.inspect.facts.non_leaf import NonLeaf, analyse, events, fa
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-from .optimizer_call import refused_parameter
+from .optimizer_call import Refused, refused_next, refused_parameter
 from .property_read import PropertyRead, properties_read
 from .table_read import is_trained_through, stored_in_table
 from .whole_leaf import WholeLeaf, whole_leaf
@@ -34,6 +34,8 @@ class Details:
     whole: WholeLeaf | None = None  #: what it is a part of
     #: the properties that give computed values, each with the parameter in its place
     properties: tuple[tuple[Place | None, str], ...] = ()
+    #: where the other tensors were computed that would be refused for the same reason
+    others: tuple[Place, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -65,8 +67,22 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             trained,
             None if properties else whole_leaf(scene, found),
             tuple((scene.place_at(read.spot), read.code) for read in properties),
+            _others(scene, refused, found),
         ),
     )
+
+
+def _others(scene: Scene, refused: Refused, found: NonLeaf) -> tuple[Place, ...]:
+    """Where the program computes what else is refused, as long as that is of the same sort."""
+    first = None if found.maker is None else scene.place_at(found.maker)
+    places: dict[Place, None] = {}
+    for other in refused_next(scene, refused) if first is not None else ():
+        beside = analyse(scene, other.tensor, other.shown)
+        place = None if beside.maker is None else scene.place_at(beside.maker)
+        alike = beside.lost_leaf == found.lost_leaf and whole_leaf(scene, beside) is None
+        if place is not None and place != first and alike:
+            places[place] = None
+    return tuple(places)
 
 
 def _events(scene: Scene, found: NonLeaf, maker: ExprAt | None) -> tuple[Event, ...]:

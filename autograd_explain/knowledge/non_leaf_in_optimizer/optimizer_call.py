@@ -38,6 +38,21 @@ def refused_parameter(scene: Scene) -> Refused | None:
     return None
 
 
+def refused_next(scene: Scene, refused: Refused) -> Iterator[Refused]:
+    """The other non-leaves that the optimizer was given, in this group or in one beside it, each
+    with the user's expression for it: it would refuse them in their turn."""
+    groups = [live.frame.f_locals.get("param_groups") for live in scene.incident.frames]
+    listed = [g.get("params") for gs in groups if isinstance(gs, list) for g in gs
+              if isinstance(g, dict)]  # fmt: skip
+    beside = [t for ts in listed if isinstance(ts, (list, tuple)) for t in ts]
+    seen = {id(refused.tensor)}
+    for value in (*refused.given, *beside):
+        if isinstance(value, torch.Tensor) and id(value) not in seen:
+            seen.add(id(value))
+            if not (value.is_leaf or value.retains_grad):
+                yield Refused(value, _shown(scene, value))
+
+
 def _of_group(group: Any) -> list[Any]:
     params = group.get("params", ()) if isinstance(group, dict) else ()
     return [params] if isinstance(params, torch.Tensor) else list(params)

@@ -1,6 +1,9 @@
 """Give the optimizer a leaf: compute first and ask for the gradient last, or give it the leaf."""
 
+from collections.abc import Callable
+
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.edits import Step, each
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.casts import requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
@@ -21,6 +24,23 @@ def _parameters(site: Site[Details]) -> Edits | None:
     return apply_patches(p for read in reads for p in replacement(site.program, *read))
 
 
+def _at_all(transform: Step) -> Callable[[Site[Details]], Edits | None]:
+    """The edit at every tensor that is refused for the same reason, or at the one where it cannot
+    be made at each of the others."""
+
+    def edit(site: Site[Details]) -> Edits | None:
+        places = (site.place, *site.details.others)
+        together = each(site.program, ((transform, place) for place in places))
+        return together or transform(site.program, site.place)
+
+    return edit
+
+
+def _flag_last(site: Site[Details]) -> Edits | None:
+    together = _at_all(requires_grad_last)(site)
+    return together or flag_moved(site.program, site.finding)
+
+
 def _computed(details: Details) -> bool:
     return not details.table and details.whole is None and not details.properties
 
@@ -29,7 +49,6 @@ propose: Propose[Details] = by_table(
     Fix("attribute", at_place(plain_attribute), when=lambda d: d.table and d.trained),
     Fix("parameter", _parameters, when=lambda d: d.properties != ()),
     Fix("whole", _whole, changes=True),
-    Fix("requires_grad_last", at_place(requires_grad_last), when=_computed),
-    Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_computed),
-    Fix("new_leaf", at_place(new_leaf), when=_computed, changes=True),
+    Fix("requires_grad_last", _flag_last, when=_computed),
+    Fix("new_leaf", _at_all(new_leaf), when=_computed, changes=True),
 )
