@@ -25,6 +25,10 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
         "    torch.mul(x, w, out=kept)\n    return (kept - before).sum()\nstep(x[0])\n",
         [],
     ),
+    "a name for a part of a buffer": (
+        "row = x[1]\ntorch.mul(x[0], w, out=row)\nx.sum().backward()\n",
+        [],
+    ),
     "rows": (
         f"rows = torch.empty(4, 3)\n{ROWS}torch.mul(x[3], w, out=rows[3])\nrows.sum().backward()\n",
         ["rows[i] = torch.mul(x[i], w)", "rows[3] = torch.mul(x[3], w)"],

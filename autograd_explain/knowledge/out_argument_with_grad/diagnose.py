@@ -3,6 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+import torch
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
@@ -28,7 +30,7 @@ class Details:
 
     out: str
     alone: bool  #: the call is a statement
-    plain: bool  #: the result can be assigned to the same name
+    plain: bool  #: the result can be assigned to the same name: it is no part of another tensor
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -39,8 +41,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     alone = isinstance(statement, ast.Expr) and statement.value is call.node
-    plain = isinstance(out.node, (ast.Name, ast.Attribute))
-    fact = tensor_fact(scene, live_value(scene, out), out.text)
+    written = live_value(scene, out)
+    shared = isinstance(written, torch.Tensor) and written._is_view()
+    plain = isinstance(out.node, (ast.Name, ast.Attribute)) and not shared
+    fact = tensor_fact(scene, written, out.text)
     return finding_from_message(
         scene,
         "out_argument_with_grad",
