@@ -238,9 +238,46 @@ def test_what_a_method_hands_back_to_a_library(tmp_path: Path) -> None:
         assert found.diagnosis is not None
         assert found.diagnosis.finding.confidence is Confidence.LIKELY
         run(new)
-        other = "class Shown(Wrapper):\n    def picture(self, x):\n        return x.squeeze(0)\n"
+        other = (
+            "class Shown(Wrapper):\n    def observation(self, x):\n        return x.squeeze(0)\n"
+        )
         several = play((START + WRAPPED + other, cells[1])).diagnosis
     assert several is None or several.finding.cause == "unknown"
+
+
+ASKED = """from somevector import Vector, Wrapper
+class Reach(Wrapper):
+    def code(self):
+        return net(torch.ones(3)) + 1
+    def reset(self):
+        return self.code()
+    def step(self):
+        return self.code()
+    def shown(self):
+        return @
+reach = Reach(None)
+reach.shown()
+reach.step()
+"""
+
+
+def test_what_a_method_that_the_program_calls_too_hands_back(tmp_path: Path) -> None:
+    """The library's source says which it asked for: no other method is blamed."""
+    with installed(tmp_path, "somevector", VECTOR):
+        shown = ASKED.replace("@", "self.code()")
+        cells = (START + shown, "kept = Vector([reach, reach]).learn()")
+        lines = _first_rewrite(cells, play(cells))[0].splitlines()
+        assert [line for line in lines if "return self.code()" in line] == [
+            "        return self.code()",
+            "        return self.code().detach()",
+            "        return self.code()",
+        ]
+        cut = shown.replace(
+            "def step(self):\n        return self.code()", "def step(self):\n        return W"
+        )
+        handed = "import torch\nW = torch.ones(3, requires_grad=True)\n"
+        told = play((START + handed + cut, cells[1])).diagnosis
+    assert told is None or "self.code()" not in told.finding.tensors[0].names
 
 
 CARRIED = """from somevector import Vector, Wrapper

@@ -130,6 +130,11 @@ def frozen_in_library(scene: Scene) -> tuple[ExprAt, ...]:
     return tuple(scene.slicer.imagined(scene.surfaced, node) for node in nodes if node is not None)
 
 
+def names_on_the_way(scene: Scene) -> set[str]:
+    """The names that what failed came through in the library, those it calls among them."""
+    return _words_on_the_way([_LibraryFrame(f) for f in library_frames(scene)])
+
+
 def _called_back(scene: Scene) -> Iterator[CalledBack]:
     frames = [_LibraryFrame(f) for f in library_frames(scene)]
     leaf = next((t for f in frames for t in f.leaves), None)

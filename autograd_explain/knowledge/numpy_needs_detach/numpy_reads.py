@@ -20,9 +20,10 @@ from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
 from autograd_explain.inspect.dataflow.reaching_definitions import Body
 from autograd_explain.inspect.dataflow.syntax import definition, returns
+from autograd_explain.inspect.facts.called_back import names_on_the_way
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import class_table, is_a, items, table_of
-from autograd_explain.program import Source, called_name, last_name
+from autograd_explain.isolation.type_checks import bases, class_table, is_a, items, table_of
+from autograd_explain.program import Source, called_name, is_of_package, last_name
 
 from .containers import items_of
 
@@ -185,13 +186,14 @@ def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
 
 
 def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
-    """What a method of the user's returned that only a package calls: the one attribute that is the
-    tensor and was computed there, else the one value that ends with the operation which made it;
-    nothing where several may be it."""
+    """What a method of the user's returned that only a package calls, or that the library's source
+    calls for what failed: the one attribute that is the tensor and was computed there, else the one
+    value that ends with the operation which made it; nothing where several may be it.  The values
+    like it that the package asks other methods of the class for would fail next."""
     called = {called_name(n) for _, n in scene.index.nodes(ast.Call)}
-    made = "" if asked.grad_fn is None else asked.grad_fn.name().lower()
+    near = names_on_the_way(scene)
     kept: list[ExprAt] = []
-    found: list[ExprAt] = []
+    found: list[tuple[str, type, ExprAt]] = []
     owners: dict[type, object] = {}
     for source, function in scene.index.nodes(ast.FunctionDef):
         kind = _subclass(scene, source, function)
@@ -200,21 +202,54 @@ def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
         if kind not in owners:
             owners[kind] = _owner(kind, asked)
         kept += _own_attribute(scene, owners[kind], function, asked)
-        for part in _returned_parts(function) if function.name not in called else ():
-            spot = scene.slicer.at(source, part)
-            ends = [m.called for m in scene.slicer.makers(spot)]
-            found += [spot] * any(e and made.startswith(f"{e}backward") for e in ends)
-    found = kept or found
-    if len(found) == 1:
-        yield Read(found[0], DETACHED, asked)
+        spots = _returned_by(scene, source, function, owners[kind])
+        named = function.name in near or _asked_by_package(kind, function.name)
+        found += [(function.name, kind, s) for s in spots if _is_made_by(scene, s, asked, named)]
+    likely = [f for f in found if f[0] in near] or [f for f in found if f[0] not in called]
+    if kept or len(likely) != 1:
+        yield from (Read(spot, DETACHED, asked) for spot in kept if len(kept) == 1)
+        return
+    _, owner, first = likely[0]
+    yield Read(first, DETACHED, asked)
+    for name, kind, spot in found:
+        if spot is not first and kind is owner and _asked_by_package(kind, name):
+            yield Read(spot, DETACHED)
+
+
+def _is_made_by(scene: Scene, spot: ExprAt, asked: torch.Tensor, named: bool) -> bool:
+    """Whether a value ends with the operation that made a tensor; of a method that the library is
+    known to call also, whether it has a graph where no operation's name tells (`net(x) + 1`)."""
+    made = "" if asked.grad_fn is None else asked.grad_fn.name().lower()
+    ends = [m.called for m in scene.slicer.makers(spot)]
+    if any(e and made.startswith(f"{e}backward") for e in ends):
+        return True
+    told = any(e and hasattr(torch.Tensor, e) for e in ends)
+    return named and not told and scene.gradient_tracer.trace(spot).carries
+
+
+def _returned_by(
+    scene: Scene, source: Source, function: ast.FunctionDef, owner: object
+) -> list[ExprAt]:
+    """What a method returns, the elements of a tuple one by one, where it can as that of an
+    object that lives."""
+    method = class_table(type(owner)).get(function.name)
+    bound = MethodType(method, owner) if isinstance(method, FunctionType) else None
+    entered = None if bound is None else scene.slicer.entry(bound)
+    if entered is not None and entered.source is source:
+        return [ExprAt(entered, part) for part in _returned_parts(entered.body)]
+    return [scene.slicer.at(source, part) for part in _returned_parts(function)]
+
+
+def _asked_by_package(kind: type, name: str) -> bool:
+    """Whether a method stands for one of a package's class, which that package calls."""
+    return any(name in class_table(b) and is_of_package(b) for b in bases(kind))
 
 
 def _owner(kind: type, asked: torch.Tensor) -> object:
-    """The first object of a class that has the tensor as an attribute."""
-    for owner in gc.get_referrers(kind):
-        if type(owner) is kind and any(v is asked for _, v in items(table_of(owner))):
-            return owner
-    return None
+    """The first object of a class that has the tensor as an attribute, else the first at all."""
+    living = [owner for owner in gc.get_referrers(kind) if type(owner) is kind]
+    having = (o for o in living if any(v is asked for _, v in items(table_of(o))))
+    return next(having, next(iter(living), None))
 
 
 def _own_attribute(
