@@ -10,6 +10,7 @@ import ast
 import inspect
 from typing import Any
 
+from ...arguments import given_by
 from ...incident import LiveFrame
 from ..dataflow import ExprAt
 from ..scene import Scene
@@ -19,10 +20,7 @@ def handed(scene: Scene, call: ExprAt) -> dict[int, Any]:
     """The values of a call's arguments by the identity of their nodes (a starred one: the part of
     it that was taken); {} where the library's function is not written in Python."""
     frame = entered(scene)
-    # Torch's own `__array__` was called from C: its parameters are not the user's arguments.
-    if frame is None or "torch/" in frame.filename.replace("\\", "/"):
-        return {}
-    if not isinstance(call.node, ast.Call):
+    if frame is None or not isinstance(call.node, ast.Call) or not _takes_arguments(frame):
         return {}
     positional, named = _parameters(frame)
     starred = next((i for i, a in enumerate(call.node.args) if isinstance(a, ast.Starred)), None)
@@ -35,6 +33,22 @@ def handed(scene: Scene, call: ExprAt) -> dict[int, Any]:
         if keyword.arg in named:
             found[id(keyword.value)] = named[keyword.arg]
     return found
+
+
+def _takes_arguments(frame: LiveFrame) -> bool:
+    """Torch's own `__array__` was called from C: its parameters are not the user's arguments, as
+    those of a module's `__call__` are."""
+    file = frame.filename.replace("\\", "/")
+    return "torch/" not in file or file.endswith("torch/nn/modules/module.py")
+
+
+def arguments_handed(scene: Scene, call: ExprAt) -> list[tuple[ExprAt, Any]]:
+    """A call's arguments with their values: those of an expression that computes are in the
+    library's first frame."""
+    values = handed(scene, call)
+    nodes = given_by(call.node) if isinstance(call.node, ast.Call) else []
+    spots = [call.inside(node) for _, node in nodes]
+    return [(s, values.get(id(s.node), scene.slicer.value(s))) for s in spots]
 
 
 def entered(scene: Scene) -> LiveFrame | None:

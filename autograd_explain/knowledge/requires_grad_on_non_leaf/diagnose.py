@@ -1,7 +1,7 @@
 """The requires_grad flag of a computed tensor was to be changed."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,9 +11,10 @@ from autograd_explain.inspect.facts.finding_from_message import finding_from_mes
 from autograd_explain.inspect.facts.non_leaf import analyse
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, label
+from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
 
 from .computed_weight import Instead, flag_set, instead
+from .set_in_library import set_in_library
 
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
 
@@ -35,12 +36,15 @@ class Details:
     wanted: bool  #: the gradient, not to be without it
     replaced: bool = False  #: a leaf that an update has given its name to this tensor
     instead: tuple[Instead, ...] = ()  #: a module computes it from parameters, whose flags count
+    library: bool = False  #: a library sets the flag
+    switch: str = ""  #: what keeps it from that, a statement
+    call: Place | None = None  #: of the library
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     shown, wanted = _flagged(scene)
     if shown is None:
-        return None
+        return _of_library(scene)
     tensor: Any = live_value(scene, shown)
     if isinstance(tensor, torch.Tensor) and tensor.is_leaf:
         return None
@@ -67,6 +71,34 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         confidence=Confidence.PROVEN,
         tensors=(fact,),
     ).with_details(Details(wanted, replacing is not None, behind))
+
+
+def _of_library(scene: Scene) -> Finding[Details] | None:
+    found = set_in_library(scene)
+    if found is None:
+        return None
+    shown, line = found.given, found.line
+    made, fact = maker(scene, shown), tensor_fact(scene, found.tensor, shown.text)
+    cause = replace(scene.event_at(What.CAUSE, shown), inside=line, certainty=Certainty.OBSERVED)
+    return finding_from_message(
+        scene,
+        "requires_grad_on_non_leaf",
+        EXAMPLE,
+        facts={
+            "tensor": shown.text,
+            "maker": "" if made is None else made.text,
+            "maker_place": label(scene.place_at(made)),
+            "flag": line.source,
+            "node": fact.grad_fn or "",
+        },
+        at=None,
+        more=[cause],
+        variant="library",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    ).with_details(
+        Details(not _is_false(found.wanted), library=True, switch=found.switch, call=scene.place)
+    )
 
 
 def _variant(wanted: bool, replaced: bool) -> str:

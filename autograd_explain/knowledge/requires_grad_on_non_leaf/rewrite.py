@@ -8,8 +8,10 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
     detached_instead,
     expression_replaced,
+    line_before,
     statement_replaced,
 )
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
@@ -36,9 +38,25 @@ def _made(program: Program, place: Place, part: Instead) -> Edits | None:
     return (expression_replaced if part.element else statement_replaced)(program, place, part.code)
 
 
+def _is_kept(details: Details) -> bool:
+    return details.wanted and not (details.replaced or details.instead or details.library)
+
+
+def _switched(site: Site[Details]) -> Edits | None:
+    return line_before(site.program, site.details.call, site.details.switch)
+
+
+def _detached(site: Site[Details]) -> Edits | None:
+    """Of what a library is handed the whole expression."""
+    if site.details.library:
+        return call_behind(site.program, site.place, "detach")
+    return None if site.place is None else detached_instead(site.program, site.place)
+
+
 propose: Propose[Details] = by_table(
     Fix("parameters", _instead, when=lambda d: bool(d.instead)),
     Fix("new_leaf", at_place(new_leaf, flagged=True), when=lambda d: d.replaced),
-    Fix("retain_grad", _retained, when=lambda d: d.wanted and not (d.replaced or d.instead)),
-    Fix("detach", at_place(detached_instead), when=lambda d: not (d.wanted or d.instead)),
+    Fix("retain_grad", _retained, when=_is_kept),
+    Fix("switch", _switched, when=lambda d: bool(d.switch)),
+    Fix("detach", _detached, when=lambda d: not (d.wanted or d.instead)),
 )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from autograd_explain.arguments import given_by
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.failing_expression import expression_at
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
-from autograd_explain.inspect.facts.handed_to_library import entered, handed
+from autograd_explain.inspect.facts.handed_to_library import arguments_handed, entered
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Place
@@ -51,17 +49,8 @@ def taken_in_library(scene: Scene, call: ExprAt) -> TakenInLibrary | None:
     if node is None or not is_a(tensor, torch.Tensor) or not tensor.requires_grad:
         return None
     line = source.place(node.lineno, live.function, node)
-    spots = (s for s, value in _given(scene, call) if value is tensor)
+    spots = (s for s, value in arguments_handed(scene, call) if value is tensor)
     return next((TakenInLibrary(s, tensor, line) for s in spots), None)
-
-
-def _given(scene: Scene, call: ExprAt) -> list[tuple[ExprAt, Any]]:
-    """A call's arguments with their values: those of an expression that computes are in the
-    library's first frame."""
-    values, arguments = handed(scene, call), []
-    if isinstance(call.node, ast.Call):
-        arguments = [call.inside(node) for _, node in given_by(call.node)]
-    return [(s, values.get(id(s.node), scene.slicer.value(s))) for s in arguments]
 
 
 def _is_passed_through(live: LiveFrame) -> bool:
