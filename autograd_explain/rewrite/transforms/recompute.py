@@ -45,6 +45,11 @@ from .move_statement import lifted, statements_across
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
 _At: TypeAlias = tuple[Tree, Statement]
 _Move: TypeAlias = tuple[Tree, Statement, bool]
+#: Calls whose values another round would draw anew.
+_DRAWING = frozenset(
+    "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial "
+    "sample rsample".split()
+)
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
@@ -181,9 +186,13 @@ def compute_elements_in_loop(
 ) -> Edits | None:
     """Repeat assignments, given in the order they ran in, in each round of the loop that goes
     through what one of them gives a name (one of `sequences`), and take the round's own element of
-    the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`."""
+    the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`.
+
+    None where the assignments draw random numbers: the elements would not belong together."""
     tree, goal = _goal(program, use_place)
     moves = [] if goal is None else _moves(program, _statements(program, places), (tree, goal))
+    if any(method_name(n) in _DRAWING for _, statement, _ in moves for n in walk(statement)):
+        return None
     made = {name for _, statement, _ in moves for name in effects(statement).writes}
     loops = [] if goal is None or not moves else tree.loops(goal)
     for loop in (a for a in loops if isinstance(a, cst.For)):
