@@ -66,6 +66,7 @@ x, w = (torch.ones(3, requires_grad=True) for _ in range(2))""",
         ),
         "function_gradients",
         "return grad * w",
+        "        return grad * w, torch.autograd.functional.vjp(lambda w: x * w, w, grad)[1]",
     ),
     Shape(
         "a gradient for a number",

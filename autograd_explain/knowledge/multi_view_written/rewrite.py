@@ -78,11 +78,13 @@ def _of_base(details: Details, program: Program, write: Place) -> Fixes:
 def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
-    yield "not_inplace", module_not_inplace(program, write, callee)
+    constructed = module_not_inplace(program, write, callee)
+    yield "not_inplace", constructed
     yield "clone", clone_argument(program, write, details.module)
     # A library's functions may write in place, too: the hook is what the user has of all of it.
     yield "tensor_hook", hook_on_output(program, details.hook)
-    yield "not_inplace", modules_set_not_inplace(program, write, details.owner)
+    if constructed is None:
+        yield "not_inplace", modules_set_not_inplace(program, write, details.owner)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
