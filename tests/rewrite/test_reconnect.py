@@ -7,6 +7,7 @@ from rewriting import program_of, result, spot
 
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.training_step import zero_grad_after
+from autograd_explain.rewrite.transforms.uncut import apply_patches, without_cut
 
 ONE = [
     ("z = torch.tensor(h.detach().numpy())", ["h.detach().numpy()"], "z = h"),
@@ -32,8 +33,15 @@ ONE = [
     ("cs = [f(x).item() for x in xs]\nz = torch.tensor(cs, requires_grad=True)", ["f(x).item()"],
      "cs = [f(x) for x in xs]\nz = torch.stack(cs)"),
     ("z = torch.tensor(h.item(), dtype=torch.float64)", ["h.item()"], "z = h.to(torch.float64)"),
+    ("z = g((h + (q - h)).detach())", ["(h + (q - h)).detach()"], "z = g((h + (q - h).detach()))"),
     ("z = torch.tensor(float(h))", ["float(h)"], "z = h"),
 ]  # fmt: skip
+
+
+def test_both_sides_of_a_value_passed_straight_through_get_the_gradient() -> None:
+    program = program_of("s = z + (q - z).detach()\n")
+    found = apply_patches(without_cut(program, spot(program, "(q - z).detach()")))
+    assert result(found) == "s = q + (z - z.detach())\n"
 
 
 @pytest.mark.parametrize(("before", "cuts", "after"), ONE, ids=[b for b, _, _ in ONE])

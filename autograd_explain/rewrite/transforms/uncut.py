@@ -146,6 +146,8 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     inner, behind = without_ending(node), ""
     if both := _to_both(program, place, node):
         return both
+    if inner is not node and (through := _straight_through(program, place, inner)):
+        return replacement(program, place, through)
     copied = _copied(inner)
     if copied is not None and without_ending(copied) is not copied:
         inner, behind = without_ending(copied), ".clone()"
@@ -174,6 +176,16 @@ def passed_through(total: ast.AST | None) -> tuple[ast.expr, ast.expr, ast.BinOp
             if ast.dump(inner.right) == ast.dump(kept):
                 return kept, other, inner
     return None
+
+
+def _straight_through(program: Program, place: Place, total: ast.expr) -> str:
+    """`(z + (q - z).detach())` for `(z + (q - z)).detach()`: without any end what is added and
+    taken away again would leave `z` no gradient."""
+    kept, other, inner = passed_through(total) or (None, None, None)
+    if kept is None or inner is None or other is not inner:
+        return ""
+    first, last = code_of(program, place, kept), code_of(program, place, inner)
+    return f"({first} + ({last}).detach())"
 
 
 def _to_both(program: Program, place: Place, node: ast.expr) -> list[Patch]:
