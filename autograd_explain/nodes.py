@@ -83,6 +83,11 @@ class GraphTraversal:
                 if child is not None:
                     reach(child, depth[node] + 1)
 
+    def leaves(self) -> Iterator[Any]:
+        """The tensors into which a backward from the starts accumulates, in the walk's order."""
+        ends = (r.node for r in self if type(r.node).__name__ == "AccumulateGrad")
+        return (node.variable for node in ends)
+
     def _late(self, count: int) -> bool:
         late = self._stop is not None and count % 1024 == 0
         return late and self._stop is not None and time.monotonic() > self._stop

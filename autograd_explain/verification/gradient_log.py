@@ -141,7 +141,5 @@ def leaves_of(outputs: Iterable[torch.Tensor]) -> tuple[list[torch.Tensor], bool
     """The tensors into which a backward from these outputs accumulates, and whether it is all."""
     found = [t for t in outputs if t.is_leaf]
     graph = GraphTraversal((t.grad_fn for t in outputs), limit=MAX_NODES)
-    for reached in graph:
-        if type(reached.node).__name__ == "AccumulateGrad":
-            found.append(reached.node.variable)
+    found += graph.leaves()
     return found, graph.complete

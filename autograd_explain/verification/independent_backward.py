@@ -352,8 +352,7 @@ def _is_close(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def _leaves(node: Any, call: _Call, numbers: Sequence[int]) -> list[torch.Tensor]:
     """The leaves behind the inputs of these numbers."""
-    walked = GraphTraversal(_behind(node, call, numbers), limit=MAX_NODES)
-    return [r.node.variable for r in walked if hasattr(r.node, "variable")]
+    return [*GraphTraversal(_behind(node, call, numbers), limit=MAX_NODES).leaves()]
 
 
 def _behind(node: Any, call: _Call, numbers: Sequence[int]) -> list[Any]:

@@ -71,8 +71,7 @@ class _Behind:
         tensor = self._scene.slicer.tensor(spot)
         if tensor is not None:
             walk = GraphTraversal([start_of(tensor)], limit=_MANY, seconds=_SECONDS)
-            leaves = (getattr(n.node, "variable", None) for n in walk)
-            return tensor is self._leaf or any(leaf is self._leaf for leaf in leaves)
+            return tensor is self._leaf or any(leaf is self._leaf for leaf in walk.leaves())
         module = None if spot.callable is None else self._scene.slicer.value(spot.callable)
         found = module.parameters() if isinstance(module, torch.nn.Module) else ()
         return any(parameter is self._leaf for parameter in found)

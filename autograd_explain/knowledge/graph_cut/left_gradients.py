@@ -119,9 +119,8 @@ def _reaches(scene: Scene, moment: TraceEvent, leaves: list[torch.Tensor]) -> bo
     wanted = {id(t) for t in leaves}
     name = next(iter(moment.operands), "")
     roots = [n.tensor for n in scene.names.tensors if n.name == name and n.tensor.grad_fn]
-    reached = [n for r in roots for n in GraphTraversal([r.grad_fn], seconds=_SECONDS)]
-    variables = {id(getattr(n.node, "variable", None)) for n in reached}
-    return not roots or bool(variables & wanted)
+    walks = (GraphTraversal([root.grad_fn], seconds=_SECONDS) for root in roots)
+    return not roots or any(id(leaf) in wanted for walk in walks for leaf in walk.leaves())
 
 
 def _is_beside(scene: Scene, moment: TraceEvent) -> bool:

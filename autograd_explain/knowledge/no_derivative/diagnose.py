@@ -118,8 +118,6 @@ def _leaves(ran: Iterable[GraphNode], argument: str) -> tuple[torch.Tensor, ...]
     for node in ran:
         edges = node.node.next_functions
         at = 0 if len(edges) == 1 else _POSITIONS.get(argument, len(edges))
-        for reached in GraphTraversal([edge for edge, _ in edges[at : at + 1]], limit=_MOST):
-            leaf = getattr(reached.node, "variable", None)
-            if leaf is not None:
-                found.setdefault(id(leaf), leaf)
+        walk = GraphTraversal([edge for edge, _ in edges[at : at + 1]], limit=_MOST)
+        found |= {id(leaf): leaf for leaf in walk.leaves()}
     return tuple(found.values())

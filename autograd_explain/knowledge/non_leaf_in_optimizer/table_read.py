@@ -55,5 +55,5 @@ def is_trained_through(tensor: torch.Tensor, given: Iterable[torch.Tensor]) -> b
     """Whether every leaf behind a tensor is among those given to the optimizer."""
     held = {id(t) for t in given}
     walk = GraphTraversal([tensor.grad_fn], limit=_LARGEST_GRAPH)
-    leaves = [v for r in walk if (v := getattr(r.node, "variable", None)) is not None]
+    leaves = list(walk.leaves())
     return walk.complete and bool(leaves) and all(id(v) in held for v in leaves)

@@ -114,10 +114,9 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     failed: Place | None = None
     forward: list[Place] = []
     if guilty is not None and failing:
-        write, failed = at_one_level([guilty.path, failing])
-        if is_parameter(found):
-            made = [m.path for m in scene.makers(scene.graph.above([found.saved.node]))]
-            write, failed, *forward = at_one_level([guilty.path, failing, *made])
+        above = scene.graph.above([found.saved.node]) if is_parameter(found) else ()
+        made = [maker.path for maker in scene.makers(above)]
+        write, failed, *forward = at_one_level([guilty.path, failing, *made])
     return Details(
         target=_target(scene, guilty, names),
         operand=operand,

@@ -111,8 +111,10 @@ def handed_to_keep(scene: Scene, part: FreedPart) -> tuple[Stored, str] | None:
 
 
 def _leaves(start: Any) -> set[int]:
+    """The leaves behind a node, by identity; {} where the walk left some out."""
     walk = GraphTraversal([start], seconds=_SECONDS)
-    return {id(r.node) for r in walk if getattr(r.node, "variable", None) is not None}
+    found = {id(leaf) for leaf in walk.leaves()}
+    return found if walk.complete else set()
 
 
 def _set(scene: Scene, owner: Any, path: str, attribute: str) -> Iterator[Store]:

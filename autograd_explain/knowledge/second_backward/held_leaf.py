@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 
 from autograd_explain.inspect.scene import Scene
@@ -21,10 +19,5 @@ def replaces_held_leaf(scene: Scene, part: FreedPart) -> bool:
     optimizers = [o for _, o in scene.names.objects if isinstance(o, torch.optim.Optimizer)]
     held = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
     named = {id(n.tensor) for n in scene.names.tensors if ".param_groups" not in n.name}
-    return any(id(leaf) in held and id(leaf) not in named for leaf in _leaves(part))
-
-
-def _leaves(part: FreedPart) -> Iterator[torch.Tensor]:
-    nodes = GraphTraversal([part.boundary.node], limit=2_000)
-    found = (getattr(reached.node, "variable", None) for reached in nodes)
-    return (leaf for leaf in found if isinstance(leaf, torch.Tensor))
+    leaves = GraphTraversal([part.boundary.node], limit=2_000).leaves()
+    return any(id(leaf) in held and id(leaf) not in named for leaf in leaves)

@@ -57,7 +57,7 @@ class LeftByOthers:
 def _is_used_behind(roots: Iterable[Tensor], suspect: _Suspect) -> bool:
     walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_NODES)
     # A leaf's node comes right behind the last operation that used it, the newest first.
-    leaves = [leaf for n in walk if isinstance(leaf := getattr(n.node, "variable", None), Tensor)]
+    leaves = list(walk.leaves())
     own = [rank for rank, leaf in enumerate(leaves) if id(leaf) in suspect.own]
     others = [rank for rank, leaf in enumerate(leaves) if id(leaf) in suspect.others]
     return walk.complete and bool(own and others) and max(own) < min(others)

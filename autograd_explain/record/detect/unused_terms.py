@@ -82,8 +82,7 @@ class UnusedTerms:
             return known
         with self._share:
             walk = GraphTraversal((root(tensor).grad_fn,), limit=_MAX_WALK)
-            found = [getattr(reached.node, "variable", None) for reached in walk]
-        leaves = {id(leaf): weak(leaf) for leaf in found if isinstance(leaf, Tensor)}
+            leaves = {id(leaf): weak(leaf) for leaf in walk.leaves()}
         return (_Term(sites, leaves),) if walk.complete and leaves else ()
 
     def _known(self, tensor: Tensor) -> tuple[_Term, ...]:
