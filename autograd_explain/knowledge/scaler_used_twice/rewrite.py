@@ -11,7 +11,6 @@ propose: Propose[Details] = by_table(
         "update",
         lambda s: line_behind(s.program, s.place, f"{s.details.scaler}.update()\n"),
         when=lambda d: not d.updated,
-        changes=True,
     ),
     Fix("once", at_place(remove_statement), when=lambda d: d.again),
 )
