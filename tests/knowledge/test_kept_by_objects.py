@@ -171,6 +171,22 @@ class Multistep:
         last = self.outputs[0]
         return Out(x - 0.1 * self.outputs[1] - (0.0 if last is None else 0.05 * last))
 
+class Averaged:
+    def __init__(self):
+        self.noises = []
+    def scaled(self, x):
+        return x
+    def step(self, noise, x):
+        return self._average(noise, x)
+    def _average(self, noise, x):
+        if self.noises:
+            noise = (noise + self.noises[-1]) / 2
+        else:
+            self.noises.append(noise)
+        return Out(x - 0.1 * noise)
+    def mean(self):
+        return torch.stack(self.noises).mean(0)
+
 class Exact(torch.nn.Module):
     def __init__(self, inputs):
         super().__init__()
@@ -543,6 +559,29 @@ for _ in range(4):
         "x = schedule.step(x, net(x).tanh()).previous",
         ["schedule.outputs = [s if s is None else s.detach() for s in schedule.outputs]"],
     ),
+    "the one value that a package's object was handed": (
+        """
+class Sampler:
+    def __init__(self, net):
+        self.net, self.schedule = net, Averaged()
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    def round(self, x):
+        noise = self.net(self.schedule.scaled(x)).tanh()
+        x = self.schedule.step(noise, x).previous
+        loss = x.square().mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        return x.detach()
+sampler, x = Sampler(nn.Linear(4, 4)), torch.rand(2, 4)
+# %%
+for _ in range(3):
+    x = sampler.round(x)
+""",
+        "self.schedule.noises",
+        "x = self.schedule.step(noise, x).previous",
+        ["self.schedule.noises = [s if s is None else s.detach() for s in self.schedule.noises]"],
+    ),
     "features that an object was given, too": (
         """
 class GP(Exact):
@@ -886,6 +925,19 @@ def test_what_a_packages_store_was_handed_is_named(watched: bool) -> None:
 def test_what_a_package_computes_by_its_own_parameters_is_not_what_it_was_handed() -> None:
     found = explained(cells_of(BEGIN + STORE.format("WeighedRows"))).finding
     assert found.cause == "second_backward" and "events" not in found.tensors[0].names
+
+
+def test_what_a_packages_object_was_handed_before_the_loop_is_no_state() -> None:
+    text = """
+net, kept, head = nn.Linear(3, 3), Averaged(), nn.Linear(3, 3)
+kept.step(net(torch.rand(4, 3)).tanh(), torch.rand(4, 3))
+# %%
+for _ in range(2):
+    loss = (kept.mean() - head(torch.rand(4, 3))).square().mean()
+    loss.backward()
+"""
+    found = explained(cells_of(BEGIN + text))
+    assert found.finding.variant == "computed_once"
 
 
 SET = """

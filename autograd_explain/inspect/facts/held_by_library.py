@@ -9,6 +9,7 @@ import torch
 
 from ...nodes import GraphTraversal
 from ...program import expression_of, is_of_package
+from ..dataflow.reaching_definitions import head_of
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..live.graph import GraphNode
 from ..live.names import without_item
@@ -25,20 +26,22 @@ def held_by_library(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
     tensors that lead there.  None where ending the graph at them would leave nothing to train, or
     would not lead past what was freed."""
     held = list(_held(scene))
-    lists = tuple(n for n, v in held if isinstance(v, list) and _collects(scene, v))
+    lists = tuple(n for n, v in held if isinstance(v, list) and _collects(scene, v, old))
     names = lists or _leading(scene, [(n, v) for n, v in held if not isinstance(v, list)], old)
     kind = StateKind.LIST if lists else StateKind.TENSOR
     return LoopCarried(scene.place, names, kind) if names and scene.place is not None else None
 
 
-def _collects(scene: Scene, values: list[torch.Tensor | None]) -> bool:
+def _collects(scene: Scene, values: list[torch.Tensor | None], old: Collection[GraphNode]) -> bool:
     """Whether a list keeps what several calls made, of which the failing graph holds some: ending
-    the graph at the older ones, where these still have one, leaves something to train."""
+    the graph at the older ones, where these still have one, leaves something to train.  Of what one
+    call made, that is where it is `old`."""
     made = [scene.graph.find(v.grad_fn) for v in values if v is not None and v.grad_fn is not None]
     nodes = {n.sequence: id(n.node) for n in made if n is not None}
     older = {nodes[sequence] for sequence in sorted(nodes)[:-1]}
-    if not older:
-        return bool(nodes) and len(values) > 1
+    if not older and len(values) > 1:
+        return bool(nodes)
+    older = older or {id(n.node) for n in old} & {*nodes.values()}
     return scene.graph.ends_at(lambda n: id(n.node) in older)
 
 
@@ -58,7 +61,8 @@ def _held(scene: Scene) -> Iterator[tuple[str, Any]]:
     """The attributes that hold a computed tensor, or a list of such, each by its first name."""
     frame = scene.incident.user_frames[-1].frame
     seen: set[tuple[int, str]] = set()
-    for named in scene.names.tensors:
+    # A name of the failing function's own says what a global one would say of one object only.
+    for named in sorted(scene.names.tensors, key=lambda n: head_of(n.name) not in frame.f_locals):
         name = without_item(named.name)
         path, _, attribute = name.rpartition(".")
         owner = in_frame(expression_of(path), frame) if path and named.tensor.grad_fn else MISSING

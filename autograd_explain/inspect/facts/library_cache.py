@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +13,8 @@ import torch
 from ...isolation.type_checks import bases, is_a, items, table_of
 from ...model import Place
 from ...program import is_of_package
+from ..dataflow.reaching_definitions import Each
+from ..dataflow.syntax import inserted
 from ..live.class_source import function_node, parsed
 from ..live.names import without_item
 from ..scene import Scene
@@ -94,9 +97,25 @@ def emptied_by_train(scene: Scene, names: Iterable[str]) -> torch.nn.Module | No
             owner = live_object(scene, path)
             if is_a(owner, torch.nn.Module) and not owner.training:
                 kept = without_item(rest)
-                if any(_empties(m, kept, type(owner), _DEPTH) for m in _methods(owner, "train")):
+                empties = partial(_empties, kept)
+                kind = type(owner)
+                if any(_does(m, kind, _DEPTH, empties) for m in _methods(kind, "train")):
                     return owner
     return None
+
+
+def puts_into(kind: type, method: str, attribute: str) -> bool:
+    """Whether a method of a class's, or what it calls, puts something into a container that the
+    objects have as an attribute, or gives that another value than an empty one."""
+
+    def puts(node: ast.AST) -> bool:
+        if isinstance(node, ast.Assign):
+            given = (v for target, v in _pairs(node) if ast.unparse(target) == key)
+            return any(not _is_empty(v) for v in given) or any(inserted(node, key, Each.ITEM))
+        return isinstance(node, ast.Expr) and any(inserted(node, key, Each.ITEM))
+
+    key = f"self.{attribute}"
+    return any(_does(f, kind, _DEPTH, puts) for f in _methods(kind, method))
 
 
 def holds_in_eval(whole: Any, part: torch.nn.Module | None) -> bool:
@@ -106,25 +125,29 @@ def holds_in_eval(whole: Any, part: torch.nn.Module | None) -> bool:
     return any(m is part for m in modules) and not any(m.training for m in modules)
 
 
-def _methods(owner: torch.nn.Module, name: str) -> Iterator[FunctionType]:
+def _methods(kind: type, name: str) -> Iterator[FunctionType]:
     """All of a name that its classes define, which call each other; torch's own aside."""
-    found = (vars(kind).get(name) for kind in bases(type(owner)) if kind is not torch.nn.Module)
+    found = (vars(each).get(name) for each in bases(kind) if each is not torch.nn.Module)
     return (method for method in found if isinstance(method, FunctionType))
 
 
-def _empties(function: FunctionType, attribute: str, kind: type, depth: int) -> bool:
-    """Whether a method of a class's, or a function that it hands the object, empties an attribute:
-    in its own text, or in what it calls."""
+def _empties(attribute: str, node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        getattr(target, "attr", "") == attribute and _is_empty(value)
+        for target, value in _pairs(node)
+    )
+
+
+def _does(function: FunctionType, kind: type, depth: int, what: Callable[[ast.AST], bool]) -> bool:
+    """Whether a method of a class's, or a function that it hands the object, does it: in its own
+    text, or in what it calls."""
     node = function_node(function)
     for inside in () if node is None else ast.walk(node):
-        if isinstance(inside, ast.Assign) and any(
-            getattr(target, "attr", "") == attribute and _is_empty(value)
-            for target, value in _pairs(inside)
-        ):
+        if what(inside):
             return True
         if isinstance(inside, ast.Call) and depth:
             called = _called(function, inside, kind)
-            if called is not None and _empties(called, attribute, kind, depth - 1):
+            if called is not None and _does(called, kind, depth - 1, what):
                 return True
     return False
 

@@ -14,7 +14,6 @@ from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.failing_loops import loops_around
-from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
 from autograd_explain.inspect.live.names import NamedTensor, without_item
 from autograd_explain.inspect.scene import Scene
@@ -54,11 +53,13 @@ class CarriedState:
     each: Each | None = None
 
 
-def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
-    """Which of the names of the old value the failing line reaches it by."""
+def carried_state(
+    scene: Scene, part: FreedPart, names: tuple[str, ...], library: LoopCarried | None
+) -> CarriedState:
+    """Which of the names of the old value the failing line reaches it by; `library` is what objects
+    of packages hold."""
     if part.kept is not None and not part.kept.handed:
         return CarriedState()  # the failing line ran all of the rounds
-    library = held_by_library(scene, part.old)
     if library is not None and library.kind is StateKind.LIST:
         return CarriedState(loop=library)
     frame = scene.incident.user_frames[-1].frame

@@ -101,7 +101,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         culprit = replace(culprit, names=tuple(dict.fromkeys((unread.old, *culprit.names))))
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
-    state = carried_state(scene, part, culprit.names)
+    state = carried_state(scene, part, culprit.names, known.held)
     loop = state.loop if why is Why.CARRIED else None
     listed = loop is not None and loop.kind is StateKind.LIST
     loop = loop if listed or not culprit.names else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
+from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.memoization import Memoized, remembered
 from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
@@ -15,6 +16,7 @@ from autograd_explain.model import Place
 from .calls import Calls, calls_of
 from .derivative import Derivative, derivative_in_loss
 from .freed_part import FreedPart, earlier_backwards
+from .kept_by_library import carried_by_library
 from .step_effect import Step, effect_of
 
 
@@ -28,6 +30,7 @@ class Evidence:
     calls: Calls
     steps: tuple[Step, ...]
     memory: Memoized | None
+    held: LoopCarried | None  #: what objects of packages hold for the next round
     derivative: Derivative | None  #: the earlier backward took it, and a loss is computed from it
     loops: FailingLoops
     failed: tuple[Place, ...]  #: the lines at which the second backward stands, outermost first
@@ -59,6 +62,7 @@ def gather(scene: Scene, part: FreedPart) -> Evidence:
         steps=tuple(effect_of(scene, part, *step) for step in calls.steps),
         derivative=derivative_in_loss(scene, part, calls, roots),
         memory=remembered(scene.program, made, scene.path),
+        held=carried_by_library(scene, part),
         loops=failing_loops(scene),
         failed=scene.path,
         trace=scene.history.steps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,17 +12,21 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
+from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.library_cache import (
     holds_in_eval,
     is_cache,
     options_of,
+    puts_into,
     setters,
 )
+from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import is_of_package
+from autograd_explain.program import called_name, is_of_package
 
 from .calls import Calls
 from .freed_part import FreedPart
@@ -122,6 +126,42 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             if len(calls) == 1:
                 return _kept(scene, (name,), calls[0], owner, attribute)
     return None
+
+
+def carried_by_library(scene: Scene, part: FreedPart) -> LoopCarried | None:
+    """What objects of packages hold for the next round, and the one call of the loops around the
+    failing line that has the first of them keep it, where its text says so."""
+    held = held_by_library(scene, part.old)
+    if held is None:
+        return None
+    path, _, attribute = held.names[0].rpartition(".")
+    owner = live_object(scene, path)
+    calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
+    keeping = [c for c in calls if puts_into(type(owner), _method(c, owner), attribute)]
+    keeping = [c for c in keeping if _is_of_rounds(scene, c)]
+    return replace(held, given=scene.slicer.place(keeping[0])) if len(keeping) == 1 else held
+
+
+def _is_of_rounds(scene: Scene, call: ExprAt) -> bool:
+    """Whether a call is in the text of a loop around the failing line, or of a function that failed
+    inside the loop, or that one of these texts calls."""
+    loops, place = failing_loops(scene), scene.slicer.place(call)
+    level = next((i for i, p in enumerate(loops.path) if loops.around(p) is not None), None)
+    failed = [] if level is None else scene.slicer.frame_chain[level + 1 :]
+    inner = [scope.body for _, scope in failed]
+    texts = (*(loop.node for loop in loops.loops), *inner)
+    called = {called_name(n) for text in texts for n in ast.walk(text) if isinstance(n, ast.Call)}
+    named = place.function is not None and place.function in called
+    within = any(loop.holds(place) for loop in loops.loops)
+    return within or named or any(call.scope.body is body for body in inner)
+
+
+def _method(call: ExprAt, owner: Any) -> str:
+    """What a call of an object runs: the method that it names, or what its class is called by."""
+    function = call.node.func if isinstance(call.node, ast.Call) else None
+    named = function.attr if isinstance(function, ast.Attribute) else ""
+    called = "forward" if is_a(owner, torch.nn.Module) else "__call__"
+    return named if callable(getattr(type(owner), named, None)) else called
 
 
 def _kept(

@@ -53,7 +53,8 @@ def _over_rounds(known: Evidence) -> Why | None:
     if _in_this_round(known):
         return None
     if maker is None or not loops.hold(maker):
-        return Why.COMPUTED_ONCE
+        kept = maker is None and known.held is not None and known.held.given is not None
+        return Why.CARRIED if kept else Why.COMPUTED_ONCE
     if part.whole and part.first is not None and not _at_failing_line(known, part.first):
         return Why.SAME_LOSS
     return Why.COMPUTED_ONCE if loops.begin_after(maker) else Why.CARRIED
