@@ -192,3 +192,36 @@ def test_a_package_that_exchanges_parameters(tmp_path: Path, handed: str, line: 
             repaired = edited(cells, found.rewrites[0])
             assert (line or "net = nn") in repaired[1] and handed not in repaired[1]
             run(repaired)
+
+
+def test_the_line_that_went_to_numpy_is_to_blame_and_not_what_numpy_computed_then() -> None:
+    cells = cells_of("""# %%
+import numpy as np
+import torch
+def describe(r):
+    x = r.detach().numpy()
+    d = np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1) + 0.1)
+    return torch.tensor(np.exp(-d))
+r, net = torch.rand(4, 3, requires_grad=True), torch.nn.Linear(4, 1)
+# %%
+torch.autograd.grad(net(describe(r)).sum(), r)
+""")
+    found = explained(cells)
+    causes = [e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place]
+    assert causes == ["x = r.detach().numpy()"]
+    repaired = edited(cells, found.rewrites[0])
+    assert "return torch.exp(-d)" in repaired[0]
+    run(repaired)
+
+
+def test_each_line_that_took_a_tensor_out_of_the_graph_is_told() -> None:
+    cells = cells_of("""# %%
+import torch
+x = torch.rand(3, requires_grad=True)
+a = x.detach() * 2
+y = torch.from_numpy(a.numpy())
+torch.autograd.grad((torch.ones(3, requires_grad=True) * y).sum(), x)
+""")
+    events = explained(cells).finding.events
+    causes = {e.place.source for e in events if e.what is What.CAUSE and e.place}
+    assert causes == {"a = x.detach() * 2", "y = torch.from_numpy(a.numpy())"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -36,7 +37,8 @@ class CutBetween:
 
 def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[CutBetween, ...]:
     """The cuts between an input and the results computed from it, nearest to the results first;
-    of calls on one another (`x.detach().numpy()`) the whole."""
+    of calls on one another (`x.detach().numpy()`) the whole.  Not what reads the input's values by
+    arrays of NumPy's alone: it has no graph to cut."""
     slicer = scene.slicer
     goal = {id(m.node) for m in slicer.makers(source)}
     found: list[CutBetween] = []
@@ -47,7 +49,8 @@ def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[Cut
             cut = _cut(scene, spot)
             if cut is not None and _reads(scene, spot, goal):
                 found.append(cut)
-    return tuple(found)
+    left = {id(c.spot.node) for c in found if c.way is CutKind.NUMPY}
+    return tuple(c for c in found if _reads(scene, c.spot, goal, left - {id(c.spot.node)}))
 
 
 def chooses(scene: Scene, cut: CutBetween) -> bool:
@@ -117,11 +120,13 @@ def _cut(scene: Scene, spot: ExprAt) -> CutBetween | None:
     return None if off is None else CutBetween(CutKind.NO_GRAD, spot, off)
 
 
-def _reads(scene: Scene, spot: ExprAt, goal: set[int]) -> bool:
-    """Whether the input is part of what an expression was computed from."""
+def _reads(scene: Scene, spot: ExprAt, goal: set[int], ends: Collection[int] = ()) -> bool:
+    """Whether the input is part of what an expression was computed from, on a way that `ends` do
+    not close."""
     slicer = scene.slicer
     direct = {id(m.node) for o in slicer.operands(spot) for m in slicer.makers(o)}
-    return bool(goal & direct) or any(id(s.node) in goal for s in computation(scene, spot))
+    computed = computation(scene, spot, ends=ends)
+    return bool(goal & direct) or any(id(s.node) in goal for s in computed)
 
 
 def cut_event(scene: Scene, cut: CutBetween) -> Event:
