@@ -303,6 +303,37 @@ total.backward()
 }
 
 
+SUMS = """
+net, x = nn.Linear(3, 1), torch.rand(2, 3)
+def sums(steps):
+    parts = [0.0, 0.0]
+    with torch.no_grad():
+        parts[1] += net(x).mean()
+    for k in range(1, steps):
+        parts[k] += net(x).square().mean()
+    total = parts[-1]@
+    total.backward()
+sums(@)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "steps", "cause", "line"),
+    [
+        ("", "1", "grad_mode_off", "parts[1] += net(x).mean()"),
+        (".detach()", "2", "graph_cut", "total = parts[-1]"),  # a round of the loop has run
+    ],
+)
+def test_sums_in_a_list_are_followed(end: str, steps: str, cause: str, line: str) -> None:
+    before, between, after = SUMS.split("@")
+    cells = cells_of(TORCH + "# %%" + before + end + between + steps + after)
+    diagnosis = explained(cells)
+    assert diagnosis.finding.cause == cause
+    repaired = edited(cells, diagnosis.rewrites[0])
+    assert added(cells, repaired) == [line]
+    run(repaired)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_cut(name: str) -> None:
     text, variant, lines = PROGRAMS[name]

@@ -9,7 +9,7 @@ from .calls import from_call
 from .expression import ExprAt, Scope
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, How, Part
-from .scopes import sources_before, users_of_global
+from .scopes import in_empty_loop, sources_before, users_of_global
 from .syntax import bodies, inserted, is_method, statements_of
 
 
@@ -17,9 +17,12 @@ def insertions(slicer: Slicing, base: ExprAt, part: Part) -> list[ExprAt]:
     """`base.append(v)`, `base[k] = v` and the like, wherever the container is known as
     `base` or, for an attribute, under the same attribute."""
     found: list[ExprAt] = []
+    value = slicer.value(base)
+    length = len(value) if type(value) is list else 0
     for scope, key in _aliases(slicer, base):
         for statement in statements_of(scope.body):
-            found += [ExprAt(scope, v, p) for v, p in inserted(statement, key, part)]
+            put = inserted(statement, key, part, length)
+            found += [ExprAt(scope, v, p) for v, p in put if not in_empty_loop(slicer, scope, v)]
     return found
 
 

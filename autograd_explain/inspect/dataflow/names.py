@@ -18,7 +18,7 @@ from .reaching_definitions import (
     head_of,
     reaching,
 )
-from .scopes import enclosing, may_bind, sources_before, users_of_global
+from .scopes import enclosing, in_empty_loop, may_bind, sources_before, users_of_global
 from .syntax import declares
 
 
@@ -26,7 +26,8 @@ def bindings(slicer: Slicing, spot: ExprAt, key: str) -> list[tuple[Scope, Bindi
     """The statements that may have bound `key` as `spot` sees it, nearest first."""
     scope = spot.scope
     index = slicer.index(scope.source)
-    found = [(scope, b) for b in reaching(index, spot.node, key)]
+    seen = reaching(index, spot.node, key)
+    found = [(scope, b) for b in seen if not in_empty_loop(slicer, scope, b.statement)]
     if any(b.how is not How.AUGMENTED for _, b in found):
         return found
     if isinstance(scope.body, FUNCTIONS):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from ...arguments import parameters
-from ...program import Source
+from ...program import Source, own_nodes
 from ...program_index import index_of
 from . import safe_lookup
 from .expression import Scope
@@ -92,3 +93,24 @@ def users_of_global(slicer: Slicing, key: str, *, binding: bool = False) -> list
         and head not in parameters(body)
         and (not all_bindings(body, head) or declares(body, head, ast.Global))
     ]
+
+
+def in_empty_loop(slicer: Slicing, scope: Scope, node: ast.AST) -> bool:
+    """Whether it stands in a loop of a function that still runs elsewhere, and that has no value
+    for a name that each round begins with: there was no round."""
+    if scope.current is None or not isinstance(scope.body, FUNCTIONS):
+        return False
+    index = slicer.index(scope.source)
+    around = {id(n) for n in (scope.current, *index.ancestors(scope.current))}
+    inside = takewhile(lambda n: n is not scope.body, (node, *index.ancestors(node)))
+    loops = [n for n in inside if isinstance(n, ast.For) and id(n) not in around]
+    empty = any(_is_unbound(scope, loop) for loop in loops)
+    return empty and not any(isinstance(n, _UNBINDS) for n in own_nodes(scope.body))
+
+
+_UNBINDS = (ast.Delete, ast.Global, ast.Nonlocal)
+
+
+def _is_unbound(scope: Scope, loop: ast.For) -> bool:
+    names = (n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name))
+    return any(name not in scope.values for name in names)

@@ -112,13 +112,16 @@ def taken_apart(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.e
 
 
 def inserted(
-    statement: ast.stmt, key: str, part: Part
-) -> Iterator[tuple[ast.expr, tuple[Part, ...]]]:
-    """Values that one statement puts into the container `key` under `part`."""
-    for target, value, path in stored(statement):
+    statement: ast.stmt, key: str, part: Part, length: int = 0
+) -> Iterator[tuple[ast.expr | ast.AugAssign, tuple[Part, ...]]]:
+    """Values that one statement puts into the container `key` under `part`; `length` is that of a
+    list, where known."""
+    added = isinstance(statement, ast.AugAssign) and [(statement.target, statement, ())]
+    for target, value, path in added or stored(statement):
         if isinstance(target, ast.Subscript) and key_of(target.value) == key:
             constant = constant_of(target.slice)
-            if constant is None or part in (constant, Each.VALUE, Each.ITEM):
+            same = _from_start(constant, length) == _from_start(part, length)
+            if constant is None or same or isinstance(part, Each):
                 yield value, path
     for node in _shallow(statement):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -131,6 +134,11 @@ def inserted(
             yield node.args[1], ()
         elif node.func.attr in ("extend", "update"):
             yield node.args[0], (Each.ITEM if node.func.attr == "extend" else part,)
+
+
+def _from_start(part: Part | None, length: int) -> Part | None:
+    """1 for the -1 of a list of two."""
+    return part + length if isinstance(part, int) and part < 0 else part
 
 
 def pick(elements: Sequence[ast.expr], part: Part) -> list[ast.expr]:
