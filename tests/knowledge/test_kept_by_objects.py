@@ -225,6 +225,13 @@ class Warp(torch.nn.Module):
     def forward(self, x):
         return x * self._grid.sin()
 
+class Wrapped(torch.optim.Optimizer):
+    def __init__(self, inner):
+        self.inner = inner
+    param_groups = property(lambda self: self.inner.param_groups)
+    def step(self):
+        eval("inner.step()", {"inner": self.inner})  # nothing of it is in the text
+
 class Batch:
     def __init__(self, x):
         self.x = x
@@ -895,6 +902,31 @@ def test_what_a_package_writes_into_its_buffer_is_cut_off_past_the_step() -> Non
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["memory.memory = memory.memory.detach()"]
     run(repaired)
+
+
+WRAPPED = """
+gen, critic = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+opt = Wrapped(torch.optim.SGD(critic.parameters(), lr=0.1))
+# %%
+for _ in range(2):
+    score = critic(gen(torch.rand(5, 2))).squeeze(1)
+    loss, other = score.mean(), (1 - score).square().mean()
+    loss.backward(retain_graph=True)
+    opt.step()
+    @
+    other.backward()
+"""
+
+
+@pytest.mark.parametrize(("more", "line"), [("pass", "opt.step()"), ("opt.step()", None)])
+def test_the_only_step_of_a_wrapped_optimizer_is_told(more: str, line: str | None) -> None:
+    cells = cells_of(BEGIN + WRAPPED.replace("@", more))
+    found = explained(cells)
+    place = found.finding.place(What.CHANGED)
+    assert found.finding.cause == "step_between_backwards"
+    assert (place and place.source) == line
+    if line is not None:
+        run(edited(cells, found.rewrites[0]))
 
 
 STORE = """

@@ -6,6 +6,7 @@ history and carry its certainty.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,7 @@ import torch
 from ...model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ...nodes import is_view
 from ...program import called_name
+from ..dataflow.safe_lookup import MISSING
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
@@ -82,6 +84,7 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
         return None
     holders = scene.names.holders(saved.tensor)
     maker, writes = scene.history.maker(saved.node), scene.history.writes(saved)
+    writes = writes or _step_since(scene, saved, maker, [o for _, o in holders])
     told = Handed() if maker is not None and writes else _not_run(scene, saved)
     return Overwrite(
         saved,
@@ -101,6 +104,41 @@ def _not_run(scene: Scene, saved: SavedTensor) -> Handed:
     told = handed(scene, saved)
     write = None if told.writes else write_in_callback(scene)
     return told if write is None else Handed((write,), told.saver)
+
+
+def _step_since(
+    scene: Scene,
+    saved: SavedTensor,
+    maker: TraceEvent | None,
+    holders: Sequence[torch.optim.Optimizer],
+) -> tuple[TraceEvent, ...]:
+    """The step of a live optimizer that updates a parameter which was saved before it: the one call
+    of it in the program, in a function that failed.  What a package has wrapped, no run of the
+    source gets into."""
+    inferred = scene.history.certainty is Certainty.INFERRED
+    nodes = [
+        n for n in scene.index.nodes(ast.Call, naming=("step",)) if called_name(n[1]) == "step"
+    ]
+    calls = [scene.slicer.at(s, node) for s, node in nodes if called_name(node) == "step"]
+    owners = [(c, c.receiver and scene.slicer.value(c.receiver)) for c in calls]
+    found = [c for c, owner in owners if any(owner is o for o in holders)]
+    unknown = any(owner is MISSING for _, owner in owners)
+    if maker is None or not inferred or unknown or len(found) != 1:
+        return ()
+    if not _is_trained(saved.tensor) or not _may_have_stepped(scene, maker):
+        return ()
+    place = scene.slicer.place(found[0])
+    level = next((i for i, p in enumerate(scene.path) if p.function_id == place.function_id), None)
+    before = [m for m in scene.history.steps if _is_before(m, place)]
+    last = max((m.order for m in before), default=maker.order)
+    if level is None or last < maker.order or not _is_before(maker, place):
+        return ()
+    return (TraceEvent(last + 1, place, "step", chain=scene.path[:level]),)
+
+
+def _is_before(moment: TraceEvent, place: Place) -> bool:
+    """Whether a moment's line, or one that led to it, stands before a place in one function."""
+    return any(p.function_id == place.function_id and p.line < place.line for p in moment.path)
 
 
 def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:

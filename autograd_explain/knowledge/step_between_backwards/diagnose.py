@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.dataflow.cut_kinds import is_about_shape
+from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -10,10 +12,11 @@ from autograd_explain.inspect.facts.overwrite import (
     events,
     find_overwrite,
 )
+from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
+from autograd_explain.model import Confidence, Finding, LineId, Place, Role, TensorFact, label
 
 from .carried_state import carried_across
 from .spent import spent
@@ -98,11 +101,31 @@ def _details(
     """None where the step is not known."""
     if found.guilty is None:
         return None
-    forward = (m.path for m in scene.makers(scene.graph.above([found.saved.node])))
+    nodes = scene.graph.above([found.saved.node])
+    forward = [m.path for m in scene.makers(nodes)]
+    if any(scene.history.maker(n) is None for n in nodes):
+        forward += _unseen(scene, forward)
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
     return Details(step, failed, distinct(rest), kept, whole, shared, carried)
+
+
+def _unseen(scene: Scene, seen: list[Path]) -> list[Path]:
+    """The lines of the failing function that compute what goes backward of what these have made, as
+    the text tells: of the operations of a package's objects not all may be known."""
+    known = {place.line_id for path in seen for place in path}
+    lines: dict[LineId, Place] = {}
+    for root in backward_roots(scene):
+        spots = [*scene.slicer.makers(root), *computation(scene, root)]
+        for spot in (s for s in spots if s.scope.body is root.scope.body):
+            if is_about_shape(spot.node):
+                continue
+            place = scene.slicer.place(spot)
+            behind = {scene.slicer.place(s).line_id for s in computation(scene, spot)}
+            if place.line_id not in known and behind & known:
+                lines[place.line_id] = place
+    return [(*scene.path[:-1], p) for p in sorted(lines.values(), key=lambda p: p.line)]
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
