@@ -219,6 +219,7 @@ INNER = (
     "g, = torch.autograd.grad(inner, head.weight, create_graph=True)\n{}"
     "fast = head.weight - 0.1 * g{}\nloss = F.mse_loss(F.linear(h, fast, head.bias), y)"
 )
+SCORES = "with torch.no_grad():\n    {}\nloss = head(enc(y * x)).mean() - score.mean()"
 #: What stands before the loop, its body, the line to blame, what the first rewrite brings in.
 STOPS = {
     "an inner step whose graph was asked for": (
@@ -265,6 +266,12 @@ STOPS = {
         "loss = (v - y[:, 0]).pow(2).mean() - (weight * rolled(x)).mean()",
         "@torch.no_grad()",
         [],
+    ),
+    "scores that are subtracted": (
+        "",
+        SCORES.format("score = head(enc(x))"),
+        "with torch.no_grad():",
+        ["score = head(enc(x))"],
     ),
     "a sample": (
         VAE,
@@ -516,6 +523,7 @@ BOUND = (
     "        return g * (t <= limit), (g * (t > limit)).sum()\n"
 )
 CRITIC = "critic = nn.Linear(3, 1)\nopt.add_param_group({'params': critic.parameters()})\n"
+REFERENCE = "with torch.no_grad():\n    a, b = enc(x), enc(x.flip(1))\n"
 LATER = "later = enc(x.roll(1, 0)).max(1)[0]"
 #: What stops gradients on purpose: before the loop, in it before backward, in it after the step.
 MEANT = {
@@ -713,6 +721,12 @@ MEANT = {
     "the value of one loss, the gradient of another": (
         "", f"{H}loss = F.mse_loss(head(h), y)\nloss = loss - loss.detach() + "
         "(head(h).round() - y).abs().mean().detach()", ""),
+    "a linear margin to what the model gave": ("", f"{REFERENCE}"
+        "loss = -((enc(x).mean() - a.mean()) - (enc(x.flip(1)).mean() - b.mean()))", ""),
+    "the same in a row": ("", f"{REFERENCE}"
+        "loss = b.mean() - a.mean() + enc(x).mean() - enc(x.flip(1)).mean()", ""),
+    "a number's baseline": ("", f"{H}v = aux(h)[:, :1]\nadvantage = head(h).mean() - "
+                            "v.detach().mean()\nloss = F.mse_loss(v, y) - advantage", ""),
     "a baseline": ("", f"{H}v = aux(h)[:, :1]\nloss = -(head(h) - v.detach()).mean() + "
                    "F.mse_loss(v, y)", ""),
     "rows that are stopped": ("", f"{H}o = head(h)\no = torch.where(y > 0, o, o.detach())\n"

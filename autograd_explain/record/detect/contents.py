@@ -56,7 +56,7 @@ def content_of(tensor: Tensor, region: Region, *, room: bool = True) -> Content 
     A copy on the tensor's own device: nothing waits for it.
     """
     first, last = extent(region)
-    if type(tensor) not in _PLAIN or not _is_readable(tensor) or last < first:
+    if type(tensor) not in _PLAIN or not is_readable(tensor) or last < first:
         return None
     size = last - first + 1
     if size <= _ROWS * _ROW or (room and is_small(region)):
@@ -84,7 +84,7 @@ def differs(before: Content, saved: Tensor, *, moved: bool) -> bool | None:
 
     `moved`: it is the very tensor that was written, which may have other memory by now.
     """
-    if type(saved) not in _PLAIN or not _is_readable(saved):
+    if type(saved) not in _PLAIN or not is_readable(saved):
         return None
     if saved.dtype != before.values.dtype or saved.device != before.values.device:
         return True if moved else None
@@ -130,7 +130,7 @@ def agree(old: Tensor, new: Tensor) -> bool:
     return bool(same.all())
 
 
-def _is_readable(tensor: Tensor) -> bool:
+def is_readable(tensor: Tensor) -> bool:
     """Whether a copy can be made now that means something."""
     if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.is_quantized:
         return False

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..observe.tensor_facts import is_plain
+from .contents import is_readable
 from .values import MAX_VALUES
 
 _SIDES = 2
@@ -24,3 +25,11 @@ def agree(sides: tuple[Any, ...]) -> bool:
     if not alike or one.numel() > MAX_VALUES or not all(s.is_cpu and is_plain(s) for s in sides):
         return False
     return bool(torch.allclose(one, other, rtol=_ROUNDING, atol=_ROUNDING))
+
+
+def is_nothing_beside(total: Tensor, term: Tensor) -> bool:
+    """Whether a sum says by its number that its other terms are equal to this one, but for the
+    sign."""
+    if not all(is_plain(t) and is_readable(t) for t in (total, term)):
+        return False
+    return bool(term) and bool(total.abs() <= _ROUNDING * term.abs())

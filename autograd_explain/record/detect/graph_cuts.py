@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from types import CodeType, FrameType
@@ -24,6 +24,7 @@ from ...custom_function import forward_frames
 from ...isolation.type_checks import class_attribute
 from ...live_definitions import code_of
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
+from .equal_sides import is_nothing_beside
 from .finding import Mark, Weak, weak
 from .unused_terms import UnusedTerms
 from .values import MAX_VALUES, Values
@@ -90,6 +91,8 @@ class Cuts:
             set()
         )  #: the `forward` of each custom Function in a loss's graph
         self.terms: set[frozenset[int]] = set()  #: of each number without a graph that was added
+        #: Of what was subtracted, the leaves above it that are not above what it was taken from.
+        self._apart: dict[int, Set[int]] = {}
         self.unused = UnusedTerms()
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
@@ -319,8 +322,20 @@ class Cuts:
         sums = _is_sum(out)
         known = [(t, added) for gone, _, added in terms if (t := gone()) is not None]
         if sums and not out.dim():
-            self.terms.update(added for t, added in known if not t.requires_grad)
+            stopped = [added for t, added in known if not t.requires_grad]
+            self.terms.update(stopped)
+            if any(is_nothing_beside(out, t) for t, _ in known):
+                return _NOTHING  # what the same weights gave: its gradient would take all away
+            for added in stopped:
+                self._look_apart(added, out)
         return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
+
+    def _look_apart(self, subtracted: frozenset[int], out: Tensor) -> None:
+        """Note of what was taken from something the leaves that this knows nothing of."""
+        node = root(out).grad_fn
+        if node is not None and node.name() == "SubBackward0" and node.next_functions[1][0] is None:
+            known = {id(leaf) for leaf in leaves_above(out)}
+            self._apart.update((s, self.cuts[s].above.keys() - known) for s in subtracted)
 
     def _written_through(self, view: Any) -> None:
         """What was written into a view is in what it is a view of: `out.narrow(0, i, 1).copy_(x)`.
@@ -343,7 +358,7 @@ class Cuts:
         for tensor in roots if self.cuts else ():
             known = self.traces.get(id(tensor))
             for site in _NOTHING if known is None else known[2]:
-                if self.cuts[site].clock > self._previous:
+                if self.cuts[site].clock > self._previous and not self._is_apart(site, tensor):
                     self.cuts[site].added = mark.clock
             for site in self._of(tensor) or self._of_leaf(tensor):
                 if self._is_made_anew(self.cuts[site]):
@@ -352,6 +367,12 @@ class Cuts:
         self._since = sequence()
         self._previous = mark.clock
         self.rounds += 1
+
+    def _is_apart(self, site: int, loss: Tensor) -> bool:
+        """Whether what was subtracted is a baseline: it comes from weights that what it was taken
+        from knows nothing of, and that other terms of the loss train."""
+        own = self._apart.pop(site, None)
+        return own is not None and bool(own) and own <= {id(leaf) for leaf in leaves_above(loss)}
 
     def _is_made_anew(self, cut: CutSite) -> bool:
         """Whether what left does so for each backward: a leaf that stays was only given its first
