@@ -200,9 +200,15 @@ def rebinds_any(node: cst.CSTNode, names: set[str]) -> bool:
 
 
 def used_names(node: cst.CSTNode) -> set[str]:
-    """Every plain name that occurs in a node, whatever for; attributes are no names."""
+    """Every plain name that occurs in a node, whatever for; attributes and keywords are none."""
+    return {name.value for name in names_in(node)}
+
+
+def names_in(node: cst.CSTNode) -> list[cst.Name]:
+    """The plain names in a node, as they stand; attributes and keywords are none."""
     labels = {id(n.attr) for n in walk(node) if isinstance(n, cst.Attribute)}
-    return {n.value for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels}
+    labels |= {id(n.keyword) for n in walk(node) if isinstance(n, cst.Arg)}
+    return [n for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels]
 
 
 def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:

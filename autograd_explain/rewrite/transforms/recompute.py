@@ -14,8 +14,10 @@ from ...program_index import index_of
 from ..analysis.effects import (
     bound_in,
     effects,
+    fresh,
     iterated,
     local_names,
+    names_in,
     parameter_names,
     reads_any,
     rebinds_any,
@@ -50,6 +52,7 @@ _DRAWING = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial "
     "sample rsample".split()
 )
+_BACKWARD = ("backward", "manual_backward", "grad")
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
@@ -62,8 +65,9 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  None where a name that the statements read has another value there, but by the
-    `step`.
+    by then.  A name that was used before and is read behind all that goes backward keeps its value:
+    the new one gets another.  None where a name that the statements read has another value there,
+    but by the `step`.
     """
     tree, goal = _goal(program, backward_place)
     known = _statements(program, assignment_places)
@@ -73,7 +77,65 @@ def recompute_before(
     passed = known if meant is None else [*known, meant]
     if not all(repeatable(program, o, (tree, goal), passed) for o in known):
         return None
-    return Draft(tree).before(goal, [statement for _, statement in known]).edits()
+    draft = Draft(tree)
+    needing = _needing(tree, goal)
+    names = {
+        name: fresh(tree, goal, name)
+        for origin in known
+        for name in bound_in(origin[1])
+        if _is_kept(program, origin, (tree, goal), known, needing, name)
+    }
+    for node in dict.fromkeys(n for s in needing for n in names_in(s) if n.value in names):
+        draft.replace(node, cst.Name(names[node.value]))
+    return draft.before(goal, [_under(s, names) for _, s in known]).edits()
+
+
+def _needing(tree: Tree, goal: Statement) -> list[Statement]:
+    """The goal and what follows it in its block up to the last statement that goes backward."""
+    siblings, at = tree.siblings(goal)
+    last = max((i for i, s in enumerate(siblings) if _goes_backward(s)), default=at)
+    return siblings[at : max(last, at) + 1]
+
+
+def _goes_backward(statement: Statement) -> bool:
+    return any(isinstance(n, cst.Call) and called_name(n) in _BACKWARD for n in walk(statement))
+
+
+def _is_kept(
+    program: Program,
+    origin: _At,
+    goal: _At,
+    repeated: Sequence[_At],
+    needing: Sequence[Statement],
+    name: str,
+) -> bool:
+    """Whether a name that is computed again was used before the goal, and is read, with the value
+    that it had, behind what needs the new one."""
+    tree, target = goal
+    following = tree.statements[position(tree.statements, target) + 1 :]
+    behind = [
+        s
+        for s in following
+        if tree.scope_of(s) is tree.scope_of(target) and not any(tree.inside(s, n) for n in needing)
+    ]
+    among = {id(s) for _, s in repeated}
+    between = [
+        s
+        for s in _between(program, origin, goal) or ()
+        if id(s) not in among and not tree.inside(target, s)
+    ]
+    if any(rebinds_any(s, {name}) for s in needing) or any(map(_goes_backward, behind)):
+        return False
+    first = next((s for s in behind if name in used_names(s)), None)
+    used = any(reads_any(s, {name}) for s in between)
+    return used and first is not None and reads_any(first, {name})
+
+
+def _under(statement: Statement, names: dict[str, str]) -> Statement:
+    """A copy of a statement with other names."""
+    while node := next((n for n in names_in(statement) if n.value in names), None):
+        statement = statement.with_deep_changes(node, value=names[node.value])
+    return statement
 
 
 def recompute_behind(
