@@ -185,3 +185,12 @@ def test_no_switches() -> None:
     run = toggled_run(program, at(program, "loss"))
     assert run is not None
     assert (run[0].line, run[1].line) == (2, 2)
+
+
+def test_a_block_goes_before_nothing_that_it_needs() -> None:
+    code = "y = f(x)\nif on:\n    x.requires_grad_()\n{}"
+    program = program_of(code.format(""))
+    first = result(move_before(program, at(program, "x.req"), at(program, "y ="), checked=False))
+    assert first == "if on:\n    x.requires_grad_()\ny = f(x)\n"
+    program = program_of(code.format("    g = grad(y, x)\n"))
+    assert move_before(program, at(program, "x.req"), at(program, "y ="), checked=False) is None

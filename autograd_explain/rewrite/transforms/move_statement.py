@@ -11,7 +11,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import Effects, effects
+from ..analysis.effects import Effects, bound_in, effects, reads_any
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 
@@ -31,8 +31,9 @@ def move(
 
     Within one block, or between cells at the top level; where the goal stands deeper, in a loop,
     the statement goes behind or before the loop.  None where a statement in between reads or writes
-    what the moved one writes, or writes what it reads, unless that is not `checked`; where what a
-    call changes is to be `unseen` by the goal, that one may read it.
+    what the moved one writes, or writes what it reads, unless that is not `checked` (then it only
+    goes ahead of nothing that gives a name it reads a value); where what a call changes is to be
+    `unseen` by the goal, that one may read it.
     """
     tree, other = tree_at(program, place), tree_at(program, goal)
     run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
@@ -73,7 +74,15 @@ def _move_within(
     between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
     if not between or (checked and not _may_pass(run, between, unseen)):
         return None
+    if goal < start and any(_needs(s, b) for s in run for b in between):
+        return None
     return Draft(tree).move(run, level, after).edits()
+
+
+def _needs(statement: Statement, earlier: Statement) -> bool:
+    """Whether it reads a name that an earlier one binds, and that it does not bind as a block."""
+    small = isinstance(statement, cst.BaseSmallStatement)
+    return reads_any(statement, bound_in(earlier) - (set() if small else bound_in(statement)))
 
 
 def _may_pass(run: list[Statement], between: list[Statement], unseen: bool) -> bool:
