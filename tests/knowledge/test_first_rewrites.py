@@ -938,6 +938,24 @@ assert net.raw.grad is None
         "requires_grad_on_non_leaf",
         ("net.raw.requires_grad_(False)",),
     ),
+    Program(
+        "a part of a parameter",
+        """
+def freeze(conv):
+    conv.weight[:, 0].requires_grad = False
+# %%
+conv = nn.Conv1d(2, 2, 1)
+freeze(conv)
+conv(torch.rand(2, 2, 3)).sum().backward()
+assert not conv.weight.grad[:, 0].any() and conv.weight.grad[:, 1].all()
+""",
+        "requires_grad_on_non_leaf",
+        (
+            "frozen = conv.weight.new_zeros(conv.weight.shape, dtype=bool)",
+            "frozen[:, 0] = True",
+            "conv.weight.register_hook(lambda grad, frozen=frozen: grad.masked_fill(frozen, 0))",
+        ),
+    ),
 )
 
 

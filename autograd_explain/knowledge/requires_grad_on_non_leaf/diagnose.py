@@ -39,6 +39,7 @@ class Details:
     library: bool = False  #: a library sets the flag
     switch: str = ""  #: what keeps it from that, a statement
     call: Place | None = None  #: of the library
+    part: bool = False  #: it is a part of a leaf, `w[:3]`
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -70,7 +71,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant="computed" if behind else _variant(wanted, replacing is not None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(wanted, replacing is not None, behind))
+    ).with_details(Details(wanted, replacing is not None, behind, part=_is_part(scene, shown)))
 
 
 def _of_library(scene: Scene) -> Finding[Details] | None:
@@ -99,6 +100,13 @@ def _of_library(scene: Scene) -> Finding[Details] | None:
     ).with_details(
         Details(not _is_false(found.wanted), library=True, switch=found.switch, call=scene.place)
     )
+
+
+def _is_part(scene: Scene, shown: ExprAt) -> bool:
+    """Whether elements of a leaf are chosen, whose flag is of the whole."""
+    node = shown.node
+    whole = live_value(scene, shown.inside(node.value)) if isinstance(node, ast.Subscript) else None
+    return isinstance(whole, torch.Tensor) and whole.is_leaf and whole.requires_grad
 
 
 def _variant(wanted: bool, replaced: bool) -> str:
