@@ -213,3 +213,17 @@ OTHERS = {
 def test_other_cause(name: str) -> None:
     found = play(cells_of(START + OTHERS[name])).diagnosis
     assert found is not None and found.finding.cause != "flag_set_late"
+
+
+def test_what_is_not_recorded_is_no_use_and_a_branch_stays_behind_what_it_needs() -> None:
+    found = explained(
+        cells_of(
+            START + "x = torch.rand(4, 3)\nfor i in range(2):\n"
+            "    with torch.no_grad():\n        noise = net(x).sum()\n    clean = net(x - noise)\n"
+            "    if i == 0:\n        x = x.detach().requires_grad_()\n"
+            "        x = x - torch.autograd.grad(clean.sum(), x)[0]\n    x = x - noise\n"
+        )
+    )
+    assert found.finding.cause == "flag_set_late" and not found.rewrites
+    place = found.finding.place(What.CREATED)
+    assert place is not None and place.source.endswith("net(x - noise)")

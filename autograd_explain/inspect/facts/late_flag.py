@@ -12,6 +12,7 @@ from ...model import Place
 from ...program import Source, called_name
 from ..dataflow import ExprAt, Scope
 from ..dataflow.cut_kinds import is_about_shape
+from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings, head_of, key_of
 from ..dataflow.syntax import returns, statements_of
 from ..scene import Scene
@@ -99,7 +100,7 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> Iterator[Lat
         if flag is None or (tensor is not None and not _any_same(flag.names, tensor.node)):
             continue
         late = LateFlag(root, flag.tensor, flag.source, flag.spot, root, kept=flag.by_call)
-        use = _use_before(steps, number, flag.source, wanted)
+        use = _use_before(scene, steps, number, flag.source, wanted)
         if use is not None:
             early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
             if not (flag.by_call and _was_leaf(scene, early.spot, flag.source)):
@@ -201,7 +202,7 @@ class _OfCaller:
         around = self.scene.slicer.statement(call)
         steps = [step for step in _steps(self.scene, call) if step.statement is not around]
         wanted = {n.id for o in handed for n in ast.walk(o.node) if isinstance(n, ast.Name)}
-        step = _use_before(steps, len(steps), path, wanted)
+        step = _use_before(self.scene, steps, len(steps), path, wanted)
         within = next((o for o in handed if _reads_path(o.node, path)), None)
         use = within if step is None else _spot(self.scene, step)
         if use is not None:
@@ -240,7 +241,7 @@ def _used_where_made(scene: Scene, made: _Step, path: str, wanted: set[str]) -> 
     end, made_of = ExprAt(called, ends[0]), [parts[w] for w in wanted if w in parts]
     steps = [*_steps(scene, end)]
     read = {n.id for part in made_of for n in ast.walk(part) if isinstance(n, ast.Name)}
-    step = _use_before(steps, len(steps), own, read)
+    step = _use_before(scene, steps, len(steps), own, read)
     within = next((end.inside(part) for part in made_of if _reads_path(part, own)), None)
     early = within if step is None else _spot(scene, step)
     return None if early is None else _used(scene, early, end, own)
@@ -395,19 +396,27 @@ def _asks(call: ast.Call) -> bool:
     return any(isinstance(v, ast.Constant) and v.value is True for v in given)
 
 
-def _use_before(steps: Sequence[_Step], flag: int, name: str, wanted: set[str]) -> _Step | None:
-    """The first statement that read the values before the flag was set for something that what is
-    wanted was computed from."""
+def _use_before(
+    scene: Scene, steps: Sequence[_Step], flag: int, name: str, wanted: set[str]
+) -> _Step | None:
+    """The first recorded statement that read the values before the flag was set for something that
+    what is wanted was computed from."""
     head = head_of(name)
     own = {head} if name == head else set()
     made = [n for n in range(flag) if head in steps[n].gives and not steps[n].reads & {head} - own]
     first, needed = None, set(wanted)
     for number in reversed(range(made[-1] + 1 if made else 0, len(steps))):
         step = steps[number]
-        if not needed.isdisjoint(step.gives - own):
+        if not needed.isdisjoint(step.gives - own) and _is_recorded(scene, step):
             first = step if number < flag and _reads(step, name) else first
             needed |= step.reads
     return first
+
+
+def _is_recorded(scene: Scene, step: _Step) -> bool:
+    if getattr(step.statement, "value", None) is None:
+        return False  # `h: Tensor` computes nothing
+    return switched_off_around(scene.slicer, _spot(scene, step)) is None
 
 
 def _reads(step: _Step, name: str) -> bool:
