@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rewriting import rewritten
+from rewriting import program_of, result, rewritten, spot
 
-from autograd_explain.rewrite.transforms.detach import detach_expression, detach_use
+from autograd_explain.rewrite.transforms.detach import detach_expression, detach_use, detached_at
 
 CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any], str | None]] = [
     (detach_expression, "self.h = h", ("self.h",), {}, "self.h = h.detach()"),
@@ -73,3 +73,12 @@ def test_the_fresh_name_is_not_taken() -> None:
     text = rewritten(detach_expression, code, "self.rnn", "self.state")
     assert text is not None
     assert "out, new_state = self.rnn(x)\n    self.state = new_state.detach()\n" in text
+
+
+def test_several_are_detached_all_or_none() -> None:
+    program = program_of("a.append(x)\nb.append(y.detach())\nc.append(z)\n")
+    first, ended, last = (spot(program, needle) for needle in ("x", "y.detach()", "z"))
+    both = result(detached_at(program, first, last))
+    assert both == "a.append(x.detach())\nb.append(y.detach())\nc.append(z.detach())\n"
+    assert detached_at(program, first, ended) is None
+    assert detached_at(program, first, None) is None

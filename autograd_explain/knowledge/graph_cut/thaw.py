@@ -18,7 +18,6 @@ from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,
-    position,
     statement_at,
     statements_in,
     tree_at,
@@ -86,7 +85,7 @@ def computed_in_turn(program: Program, made: Place | None, read: Place | None) -
         return None
     level = lifted(tree, goal, tree.block_of(own))
     order, at = tree.siblings(own)
-    passed = [] if level is None else order[at + 1 : position(order, level)]
+    passed = [] if level is None else order[at + 1 : order.index(level)]
     bound = {name for statement in passed for name in bound_in(statement)}
     if level is None or bound & used_names(own):
         return None

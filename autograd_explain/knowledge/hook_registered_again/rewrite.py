@@ -27,10 +27,10 @@ def _in_init(site: Site[None]) -> Edits | None:
     tree, own = statement_at(site.program, site.place)
     whole = None if own is None else _whole(tree, own)
     found = constructor_of(tree, whole)
-    if whole is None or found is None or tree.outer(whole) is not found[1]:
+    if whole is None or found is None or tree.outer(whole) is not found.method:
         return None
-    owner, method = found
-    init = next((s for s in statements_in(owner.body) if _is_init(s) and s is not method), None)
+    method, others = found.method, statements_in(found.owner.body)
+    init = next((s for s in others if _is_init(s) and s is not method), None)
     if not isinstance(init, cst.FunctionDef) or _itself(init) != _itself(method):
         return None
     if used_names(whole) & (local_names(method) - bound_in(whole) - {_itself(method)}):

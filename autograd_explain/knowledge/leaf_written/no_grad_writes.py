@@ -23,7 +23,6 @@ from autograd_explain.rewrite.engine.tree import (
 from autograd_explain.rewrite.transforms.grad_mode import (
     is_off,
     last_update,
-    with_guard,
 )
 from autograd_explain.rewrite.transforms.move_statement import run_between
 
@@ -51,7 +50,7 @@ def writes_under_no_grad(program: Program, place: Place, names: Iterable[str]) -
         return None
     draft = Draft(tree)
     for run in runs:
-        draft.wrap(run[0], run[-1], lambda body: with_guard(guard, body))
+        draft.wrap(run[0], run[-1], guard)
     return draft.edits()
 
 

@@ -56,7 +56,7 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
     draft = Draft(tree)
     for decorator in backward.decorators:
         if (dotted(decorator.decorator) or "").endswith("once_differentiable"):
-            draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
+            draft.drop(decorator)
     return draft.edits() if _computed_again(draft, forward, backward) else None
 
 

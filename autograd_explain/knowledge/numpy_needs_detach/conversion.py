@@ -16,7 +16,7 @@ from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import dotted, targets
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import Statement, Tree, position, tree_at
+from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 
 from .numpy_call import NumpyCall
 
@@ -83,7 +83,7 @@ def tensor_itself(program: Program, found: Conversion | None) -> Edits | None:
 
 
 def _is_read_behind(tree: Tree, own: Statement, target: cst.BaseExpression) -> bool:
-    name, behind = dotted(target), tree.statements[position(tree.statements, own) + 1 :]
+    name, behind = dotted(target), tree.statements[tree.statements.index(own) + 1 :]
     scope = tree.scope_of(own)
     read = {r for s in behind if tree.scope_of(s) is scope for r in effects(s).reads}
     return name is not None and any(r == name or r.startswith(f"{name}.") for r in read)

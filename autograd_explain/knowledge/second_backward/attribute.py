@@ -50,12 +50,11 @@ def recompute_attribute(
     found, reader = constructor_of(tree, inside), _reader(use, attribute)
     if found is None or reader is None:
         return None
-    owner, method = found
-    run = _computation(tree, owner, method, attribute)
-    if not run or user.block_of(use) is None or tree.inside(use, method):
+    run = _computation(tree, found.owner, found.method, attribute)
+    if not run or user.block_of(use) is None or tree.inside(use, found.method):
         return None
-    name = _method_name(owner, attribute)
-    extracted = _extract(Constructor(program, tree, owner, method), run, name)
+    name = _method_name(found.owner, attribute)
+    extracted = _extract(found, run, name)
     called = make("{x}." + name + "()", x=reader)
     if extracted is None:
         return None
@@ -75,9 +74,10 @@ def element_made_again(
     found, reading = constructor_of(tree, made), constructor_of(user, use)
     if found is None or reading is None or not isinstance(made, cst.Assign):
         return None
-    (owner, constructor), (other, method) = found, reading
-    name = element.partition("[")[0]
-    if other is not owner or method is constructor or _locals_read(constructor, [made]) - {"self"}:
+    name, method = element.partition("[")[0], reading.method
+    if reading.owner is not found.owner or method is found.method:
+        return None
+    if _locals_read(found.method, [made]) - {"self"}:
         return None
     first = next((s for s in statements_in(method.body) if reads_any(s, {f"self.{name}"})), None)
     target = parse(f"self.{element}")

@@ -83,7 +83,7 @@ def functional_update(
         return None
     around = next((n for n in tree.loops(own) if isinstance(n, cst.For)), None)
     listed = [] if around is None else [n for n in walk(around.iter) if called_on(n, *_LISTS)]
-    name = dotted(called_on(listed[0])) if listed else None  # type: ignore[arg-type]
+    name = dotted(called_on(listed[0])) if listed else None
     copied = own if _copied(own) is not None else _copy_of(tree, own, name)
     weights = fresh(tree, own, "weights")
     if copied is not None:
@@ -118,7 +118,7 @@ def functional_vector(program: Program, place: Place | None) -> Edits | None:
         if listed := model.listed(node):
             draft.replace(node, cst.parse_expression(f"{model.weights}.{listed}()"))
     code = _PARTS.format(**new, vector=tree.code(vector), model=name, torch=torch)
-    return draft.instead(own, statements_in(cst.parse_module(code))).edits()
+    return draft.instead(own, code).edits()
 
 
 def _copied(statement: Statement) -> cst.BaseExpression | None:
@@ -167,7 +167,7 @@ def _of_model(model: _Model, loop: cst.For, last: Statement, torch: str) -> Edit
     draft.before(first, _lines(model, model.name, fast, torch))
     if back is None:
         code = _PUT_BACK.format(torch=torch, model=model.name, weights=model.weights)
-        draft.after(backward, statements_in(cst.parse_module(code)))
+        draft.after(backward, code)
     return draft.edits()
 
 
@@ -190,7 +190,7 @@ def _lines(model: _Model, of: str, called: str, torch: str) -> list[Statement]:
 
 def _puts_back(model: _Model, statement: Statement) -> bool:
     loads = (n for n in walk(statement) if called_name(n) == "load_state_dict")
-    return any(dotted(called_on(n)) == model.name for n in loads) or bool(model.loops(statement))  # type: ignore[arg-type]
+    return any(dotted(called_on(n)) == model.name for n in loads) or bool(model.loops(statement))
 
 
 def _with_results(model: _Model, draft: Draft, statement: Statement, fast: str) -> int | None:
@@ -218,7 +218,7 @@ def _with_updates(model: _Model, draft: Draft, inside: cst.CSTNode) -> bool:
         code = _update(model, loop)
         if code is None:
             return False
-        draft.instead(_block_of(model.tree, loop), statements_in(cst.parse_module(code)))
+        draft.instead(_block_of(model.tree, loop), code)
     for node in walk(inside):
         if (listed := model.listed(node)) and not any(model.tree.inside(node, s) for s in loops):
             draft.replace(node, cst.parse_expression(f"{model.weights}.{listed}()"))

@@ -56,5 +56,5 @@ def anew_for_next_round(program: Program, place: Place | None) -> Edits | None:
     made = inside[at[0]] if len(at) == 1 and at[0] < last else None
     if not isinstance(made, cst.Assign) or effects(made).reads & effects(own).writes:
         return None
-    again = repeatable(program, (tree, made), (tree, own), [(tree, made)])
+    again = repeatable((tree, made), (tree, own), [(tree, made)])
     return Draft(tree).replace(own.value, made.value).edits() if again else None

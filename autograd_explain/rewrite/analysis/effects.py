@@ -241,7 +241,7 @@ def can_rebind(
     if not isinstance(scope, (cst.Module, cst.FunctionDef, cst.ClassDef)):
         return False
     name = target.value
-    loop = _loop_binding(tree, statement, name)
+    loop = loop_binding(tree, statement, name)
     if loop is not None and _is_held(iterated(loop.iter, loop.target, name)):
         return False
     if isinstance(scope, cst.FunctionDef):
@@ -291,12 +291,12 @@ def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
 def _is_own(tree: Tree, statement: Statement, scope: cst.CSTNode, name: str) -> bool:
     if not isinstance(scope, cst.FunctionDef) or name in _declared(scope):
         return False
-    return name in local_names(scope) and _loop_binding(tree, statement, name) is None
+    return name in local_names(scope) and loop_binding(tree, statement, name) is None
 
 
 def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether nobody looks at a loop's element after the statement, not in its list either."""
-    loop = _loop_binding(tree, statement, name)
+    loop = loop_binding(tree, statement, name)
     if loop is None or read_later(tree, statement, name):
         return False
     container = iterated(loop.iter, loop.target, name)
@@ -341,7 +341,7 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether a local name may be read after the statement, in a next round of a loop included."""
     scope = tree.scope_of(statement)
     after = tree.span(statement)
-    binding = _loop_binding(tree, statement, name)
+    binding = loop_binding(tree, statement, name)
     around = [*takewhile(lambda loop: loop is not binding, _enclosing_loops(tree, statement))]
     for node in named(binding or scope, name):
         if not tree.inside(node, statement) and _is_read(tree, node):
@@ -379,7 +379,7 @@ def _enclosing_loops(tree: Tree, statement: Statement) -> list[cst.For | cst.Whi
     return [loop for loop in tree.loops(statement) if tree.scope_of(loop) is scope]
 
 
-def _loop_binding(tree: Tree, statement: Statement, name: str) -> cst.For | None:
+def loop_binding(tree: Tree, statement: Statement, name: str) -> cst.For | None:
     """The innermost loop whose target is the name."""
     for loop in _enclosing_loops(tree, statement):
         if isinstance(loop, cst.For) and name in map(dotted, unpacked(loop.target)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from .cst_tools import expression
 from .magics import is_masked
-from .tree import Block, Statement
+from .tree import Block, Statement, statements_in
 
 Leading = tuple[cst.EmptyLine, ...]
 Line = cst.SimpleStatementLine | cst.SimpleStatementSuite
@@ -92,7 +93,8 @@ def suite(statements: Sequence[Statement | BlockItem]) -> cst.IndentedBlock:
     return cst.IndentedBlock(_body(as_pieces(statements)))
 
 
-def as_pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:
+def as_pieces(new: Iterable[Statement | BlockItem] | str) -> list[BlockItem]:
+    new = statements_in(cst.parse_module(new)) if isinstance(new, str) else new
     return [n if isinstance(n, BlockItem) else BlockItem(_alone(n)) for n in new]
 
 
@@ -136,17 +138,18 @@ def leftover(groups: list[list[BlockItem]]) -> Leading:
     return loose
 
 
-def wrapped(
-    groups: list[list[BlockItem]],
-    first: int,
-    last: int,
-    wrapper: Callable[[cst.IndentedBlock], cst.BaseCompoundStatement],
-) -> None:
-    """Put the groups `first` to `last` into one compound statement, in place."""
+def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
+    """A block under a context manager, one called without arguments or written out."""
+    manager = expression(guard if guard.endswith(")") else f"{guard}()")
+    return cst.With([cst.WithItem(manager)], body)
+
+
+def wrapped(groups: list[list[BlockItem]], first: int, last: int, guard: str) -> None:
+    """Put the groups `first` to `last` under a context manager, in place."""
     inner = [piece for group in groups[first : last + 1] for piece in group if not piece.removed]
     leading = inner[0].leading
     inner[0] = replace(inner[0], leading=())
-    outer = BlockItem(wrapper(cst.IndentedBlock(_body(inner))), leading)
+    outer = BlockItem(with_guard(guard, cst.IndentedBlock(_body(inner))), leading)
     groups[first : last + 1] = [[outer], *([] for _ in range(last - first))]
 
 

@@ -94,7 +94,7 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=[], rpar=[]) if node.lpar else node
 
 
-def dotted(node: cst.CSTNode) -> str | None:
+def dotted(node: cst.CSTNode | None) -> str | None:
     """`torch.nn.functional` for a chain of plain names, else None."""
     if isinstance(node, cst.Name):
         return node.value
@@ -111,9 +111,9 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield from walk(child)
 
 
-def head(statement: Statement) -> Iterator[cst.CSTNode]:
+def head(statement: Statement | None) -> Iterator[cst.CSTNode]:
     """The nodes of a statement without the statements inside it (its header, its value …)."""
-    for child in statement.children:
+    for child in () if statement is None else statement.children:
         if isinstance(child, (cst.BaseSuite, cst.BaseCompoundStatement)):
             continue
         if isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.MatchCase)):
@@ -123,16 +123,16 @@ def head(statement: Statement) -> Iterator[cst.CSTNode]:
 
 def calls_in(statement: Statement | None) -> list[cst.Call]:
     """The calls in a statement without the statements inside it, outermost first."""
-    return [n for n in head(statement) if isinstance(n, cst.Call)] if statement else []
+    return [n for n in head(statement) if isinstance(n, cst.Call)]
 
 
 def find(tree: Tree, statement: Statement, code: str) -> list[cst.BaseExpression]:
     """The places in a statement where the expression `code` is read, outermost first."""
     wanted = parse(code)
-    stored = set(map(id, stores(statement)))
+    stored = set(stores(statement))
     found: list[cst.BaseExpression] = []
     for node in head(statement):
-        if not isinstance(node, cst.BaseExpression) or id(node) in stored:
+        if not isinstance(node, cst.BaseExpression) or node in stored:
             continue
         if type(node) is type(wanted) and not is_label(tree, node) and same(tree, node, code):
             found.append(node)
@@ -176,7 +176,7 @@ def stores(statement: Statement) -> list[cst.CSTNode]:
     return found
 
 
-def targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+def targets(statement: cst.CSTNode | None) -> list[cst.BaseExpression]:
     """The target expressions of an assignment, a loop, a `with` …, as they stand."""
     if isinstance(statement, cst.Assign):
         return [t.target for t in statement.targets]
@@ -190,14 +190,33 @@ def targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     return []
 
 
-def single_targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
+def single_targets(statement: cst.CSTNode | None) -> list[cst.BaseExpression]:
     """What a statement gives values, one by one: of `a, (b, c) = x` three."""
     return [leaf for target in targets(statement) for leaf in unpacked(target)]
 
 
-def named_targets(statement: cst.CSTNode) -> set[str]:
+def named_targets(statement: cst.CSTNode | None) -> set[str]:
     """Those that are plain names and attributes: `a`, `self.h`."""
     return {path for leaf in single_targets(statement) if (path := dotted(leaf))}
+
+
+def pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What a statement gives to what, one by one: of `h, c = x, y` two; what it unpacks aside."""
+    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+    return [pair for t in targets(statement) if value is not None for pair in _paired(t, value)]
+
+
+def _paired(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    if not isinstance(target, (cst.Tuple, cst.List)):
+        return [(target, value)]
+    elements = value.elements if isinstance(value, (cst.Tuple, cst.List)) else ()
+    starred = any(isinstance(e, cst.StarredElement) for e in (*target.elements, *elements))
+    if starred or len(elements) != len(target.elements):
+        return []
+    both = zip(target.elements, elements, strict=True)
+    return [pair for t, v in both for pair in _paired(t.value, v.value)]
 
 
 def clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:
@@ -236,7 +255,7 @@ def is_number(node: cst.BaseExpression) -> bool:
     return module in ("math", "np", "numpy", "torch") and name in ("pi", "e", "inf", "nan")
 
 
-def method_name(node: cst.CSTNode) -> str:
+def method_name(node: cst.CSTNode | None) -> str:
     """`add_` of the call `x.add_(1)`; "" for anything else."""
     function = node.func if isinstance(node, cst.Call) else None
     return function.attr.value if isinstance(function, cst.Attribute) else ""
@@ -251,7 +270,7 @@ def called_on(node: cst.CSTNode | None, *methods: str) -> cst.BaseExpression | N
     return function.value if not methods or function.attr.value in methods else None
 
 
-def called_name(node: cst.CSTNode) -> str:
+def called_name(node: cst.CSTNode | None) -> str:
     """The last name of what a call calls, `chunk` of `x.chunk(2)` and of `chunk(x, 2)`; "" for
     anything else."""
     function = node.func if isinstance(node, cst.Call) else None
@@ -259,7 +278,7 @@ def called_name(node: cst.CSTNode) -> str:
     return name.value if isinstance(name, cst.Name) else ""
 
 
-def whole_value(statement: Statement) -> cst.BaseExpression | None:
+def whole_value(statement: Statement | None) -> cst.BaseExpression | None:
     """The one value that a statement assigns or returns; None where it is unpacked."""
     if isinstance(statement, (cst.AnnAssign, cst.Return)):
         return statement.value
@@ -304,7 +323,7 @@ def given_by(call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
 
 def without(call: cst.Call, *gone: cst.Arg) -> cst.Call:
     """The call without some arguments; commas and layout of the others stay."""
-    kept = [a for a in call.args if not any(a is g for g in gone)]
+    kept = [a for a in call.args if a not in gone]
     if kept and len(kept) < len(call.args):
         kept[-1] = kept[-1].with_changes(
             comma=call.args[-1].comma, whitespace_after_arg=call.args[-1].whitespace_after_arg

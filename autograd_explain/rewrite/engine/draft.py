@@ -27,11 +27,12 @@ from .blocks import (
     take_apart,
     wrapped,
 )
-from .cst_tools import fitted
+from .cst_tools import fitted, method
 from .magics import mask
 from .tree import Block, Statement, Tree, statements_in
 
-Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]
+#: Statements, or their text.
+New: TypeAlias = Iterable[Statement | BlockItem] | str
 
 
 @dataclass
@@ -53,13 +54,26 @@ class Draft:
     _nodes: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     _hows: dict[cst.CSTNode, Callable[[Any], cst.CSTNode]] = field(default_factory=dict)
     _changes: dict[Statement, _Change] = field(default_factory=dict)
-    _wraps: list[tuple[Statement, Statement, Wrapper]] = field(default_factory=list)
+    _wraps: list[tuple[Statement, Statement, str]] = field(default_factory=list)
     _impossible: bool = False
 
-    def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> Draft:
+    def replace(self, old: cst.CSTNode | None, new: cst.CSTNode | None) -> Draft:
         """Put another node (an expression, an argument …) in the place of one."""
-        expressions = isinstance(old, cst.BaseExpression) and isinstance(new, cst.BaseExpression)
-        self._nodes[old] = fitted(self.tree, old, new) if expressions else new  # type: ignore[arg-type]
+        if old is None or new is None:
+            self._impossible = True
+        elif isinstance(old, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
+            self._nodes[old] = fitted(self.tree, old, new)
+        else:
+            self._nodes[old] = new
+        return self
+
+    def behind(self, node: cst.BaseExpression | None, call: str) -> Draft:
+        """Make `node.call` of a node: `(a + b).clone()`."""
+        return self.replace(node, None if node is None else method(node, call))
+
+    def drop(self, node: cst.CSTNode) -> Draft:
+        """Take out what is no statement, as a decorator."""
+        self._nodes[node] = cst.RemoveFromParent()  # type: ignore[assignment]
         return self
 
     def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> Draft:
@@ -67,7 +81,7 @@ class Draft:
         self._hows[node] = how
         return self
 
-    def instead(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
+    def instead(self, statement: Statement | None, new: New) -> Draft:
         """Put statements in the place of one; the comments around it stay."""
         self._change(statement).instead = as_pieces(new)
         return self
@@ -81,11 +95,11 @@ class Draft:
         self._change(statement).instead = []
         return self
 
-    def before(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
+    def before(self, statement: Statement | None, new: New) -> Draft:
         self._change(statement).before.extend(as_pieces(new))
         return self
 
-    def after(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
+    def after(self, statement: Statement | None, new: New) -> Draft:
         self._change(statement).after.extend(as_pieces(new))
         return self
 
@@ -100,26 +114,26 @@ class Draft:
             self.remove(statement)
         return self
 
-    def wrap(self, first: Statement, last: Statement, wrapper: Wrapper) -> Draft:
-        """Put a run of statements of one block into a compound statement."""
+    def wrap(self, first: Statement, last: Statement, guard: str) -> Draft:
+        """Put a run of statements of one block under a context manager."""
         if self.tree.block_of(first) is not self.tree.block_of(last):
             self._impossible = True
-        self._wraps.append((first, last, wrapper))
+        self._wraps.append((first, last, guard))
         return self
 
     def piece(self, statement: Statement) -> BlockItem:
         """A statement as it stands, its comments included, for moving or copying it."""
         block = self.tree.block_of(statement)
         assert block is not None
-        position = next(i for i, s in enumerate(statements_in(block)) if s is statement)
-        found = take_apart(block)[position]
+        found = take_apart(block)[statements_in(block).index(statement)]
         trailing = None if shares_line(found) else found.trailing
         return replace(found, leading=attached(found.leading), trailing=trailing, line=None)
 
     @property
     def changed(self) -> bool:
         """Whether anything was asked for."""
-        return bool(self._nodes or self._hows or self._changes or self._wraps)
+        asked = self._nodes or self._hows or self._changes or self._wraps
+        return bool(asked) or self._impossible
 
     def edit(self) -> Edit | None:
         """The whole new text; None where nothing changed or the result does not compile."""
@@ -153,18 +167,16 @@ class Draft:
     def _rebuild(self, original: Block, updated: Block) -> Block:
         """A block with the changes of its own statements made."""
         owners = statements_in(original)
-        starts = {id(first) for first, _, _ in self._wraps}
-        touched = any(o in self._changes or id(o) in starts for o in owners)
-        if not touched:
+        starts = {first for first, _, _ in self._wraps}
+        if not any(o in self._changes or o in starts for o in owners):
             return updated
         groups = [
             self._group(owner, piece)
             for owner, piece in zip(owners, take_apart(updated), strict=True)
         ]
-        for first, last, wrapper in self._wraps:
-            if any(o is first for o in owners):
-                ends = [i for i, o in enumerate(owners) if o is first or o is last]
-                wrapped(groups, ends[0], ends[-1], wrapper)
+        for first, last, guard in self._wraps:
+            if first in owners:
+                wrapped(groups, owners.index(first), owners.index(last), guard)
         rest = leftover(groups)
         return put_together(updated, [piece for group in groups for piece in group], rest)
 

@@ -92,6 +92,8 @@ def then(
     The places are followed to where their statements stand after the first edits.
     """
     first = None if edits is None else tuple(edits)
+    if first == ():
+        return step(program, *places)
     edited = apply(program, first)
     if edited is None:
         return None
@@ -104,10 +106,10 @@ def then(
 def each(program: Program, steps: Iterable[tuple[Step, Place]]) -> Edits | None:
     """Steps at places of the program as it is, one on top of the other, as one rewrite.  None
     where one of them cannot be made, and where there is none."""
-    edits: Edits | None = None
-    for number, (step, place) in enumerate(steps):
-        edits = then(program, edits, step, place) if number else step(program, place)
-    return edits
+    edits: Edits | None = ()
+    for step, place in steps:
+        edits = then(program, edits, step, place)
+    return edits or None
 
 
 def merge(*groups: Iterable[Edit] | None) -> Edits | None:

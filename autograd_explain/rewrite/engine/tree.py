@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache
@@ -15,7 +15,9 @@ from libcst.metadata import CodeRange, PositionProvider
 
 from ...model import Place, Span
 from ...program import Program, Source
+from ...program_index import index_of
 from ...set_aside import set_aside
+from .imports import Imports
 from .magics import Masked, mask
 
 N = TypeVar("N", bound=cst.CSTNode)
@@ -25,23 +27,56 @@ Scope: TypeAlias = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cs
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
-    """The parsed text of a cell or a file; lines are those of the text as typed."""
+class _Parsed:
+    """What a text is parsed to, whichever program it is in."""
 
     source: Source
     masked: Masked
     module: cst.Module
     positions: Mapping[cst.CSTNode, CodeRange]
 
+    @cached_property
+    def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        with _no_collection():
+            return {child: node for node in _everything(self.module) for child in _children(node)}
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        return tuple(n for n in _statements_below(self.module) if n in self.positions)
+
+
+class Tree:
+    """The parsed text of a cell or a file of a program; lines are those of the text as typed."""
+
+    def __init__(self, program: Program, text: _Parsed) -> None:
+        self.program, self._text = program, text
+        self.source, self.masked = text.source, text.masked
+        self.module, self.positions = text.module, text.positions
+
     @property
     def parsed(self) -> bool:
         """Whether this is the text: what does not parse has a tree without statements."""
         return self.module in self.positions
 
-    @cached_property
+    @property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        with _no_collection():
-            return {child: node for node in _everything(self.module) for child in _children(node)}
+        return self._text.parents
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Every statement, in the order of the text."""
+        return self._text.statements
+
+    @cached_property
+    def imports(self) -> Imports:
+        """The names under which it knows torch and its modules."""
+        return Imports.of(self.program, self.source)
+
+    @property
+    def namespace(self) -> list[Tree]:
+        """The trees of all texts that share its names, in the order in which they ran."""
+        sources = index_of(self.program).namespace(self.source)
+        return [tree_of(self.program, source) for source in sources]
 
     def span(self, node: cst.CSTNode) -> Span:
         where = self.positions[node]
@@ -50,6 +85,11 @@ class Tree:
     def start(self, node: cst.CSTNode) -> tuple[int, int]:
         where = self.positions[node].start
         return where.line, where.column
+
+    def is_behind(self, node: cst.CSTNode, other: cst.CSTNode) -> bool:
+        """Whether a node begins behind the end of another."""
+        end = self.positions[other].end
+        return self.start(node) > (end.line, end.column)
 
     def code(self, node: cst.CSTNode) -> str:
         return self.module.code_for_node(node)
@@ -62,11 +102,10 @@ class Tree:
         source = self.source
         return Place(source.cell, source.file, span.line, line.strip(), None, span, indent)
 
-    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    def ancestors(self, node: cst.CSTNode | None) -> Iterator[cst.CSTNode]:
         """The node's parents, innermost first."""
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
+        while node is not None and (node := self.parents.get(node)) is not None:
+            yield node
 
     def path(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The node and its parents, innermost first."""
@@ -78,10 +117,7 @@ class Tree:
 
     def statement_of(self, node: cst.CSTNode) -> Statement | None:
         """The innermost statement that holds a node (itself, if it is one)."""
-        for candidate in (node, *self.ancestors(node)):
-            if isinstance(candidate, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-                return candidate
-        return None
+        return next((n for n in self.path(node) if isinstance(n, Statement)), None)
 
     def block_of(self, statement: Statement) -> Block | None:
         """The block whose list holds the statement; None for an `elif`."""
@@ -92,33 +128,26 @@ class Tree:
 
     def around(self, node: cst.CSTNode | None, kind: type[N]) -> N | None:
         """The innermost node of a kind around one."""
-        ancestors = () if node is None else self.ancestors(node)
-        return next((a for a in ancestors if isinstance(a, kind)), None)
+        return next((a for a in self.ancestors(node) if isinstance(a, kind)), None)
 
     def outer(self, node: cst.CSTNode) -> cst.BaseCompoundStatement | None:
         """The innermost compound statement around a node."""
-        around = (a for a in self.ancestors(node) if isinstance(a, cst.BaseCompoundStatement))
-        return next(around, None)
+        return self.around(node, cst.BaseCompoundStatement)  # type: ignore[type-abstract]
 
-    def loops(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
+    def loops(self, node: cst.CSTNode | None) -> list[cst.For | cst.While]:
         """The loops around a node, innermost first."""
         return [a for a in self.ancestors(node) if isinstance(a, (cst.For, cst.While))]
 
-    def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
+    def siblings(self, statement: Statement | None) -> tuple[list[Statement], int]:
         """The statements of the block that holds this one, and where it stands among them."""
-        block = self.block_of(statement)
+        block = None if statement is None else self.block_of(statement)
         inside = [] if block is None else statements_in(block)
-        return inside, position(inside, statement) if inside else 0
+        return inside, inside.index(statement) if statement in inside else 0
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The innermost function, class, lambda, comprehension or module around a node."""
         kinds = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.BaseComp)
         return next((a for a in self.ancestors(node) if isinstance(a, kinds)), self.module)
-
-    @cached_property
-    def statements(self) -> tuple[Statement, ...]:
-        """Every statement, in the order of the text."""
-        return tuple(n for n in _statements_below(self.module) if n in self.positions)
 
     def candidates(self, place: Place | None) -> tuple[Statement, ...]:
         """The statements a place may mean: one where it has a span, a column or a line to itself.
@@ -178,6 +207,10 @@ class Tree:
         """The outermost of them."""
         return next(iter(self.at(place)), None)
 
+    def call(self, place: Place | None) -> cst.Call | None:
+        """The outermost call of them."""
+        return next((node for node in self.at(place) if isinstance(node, cst.Call)), None)
+
     def expressions(self, span: Span) -> list[cst.BaseExpression]:
         """The expressions that cover exactly this range, their own parentheses aside."""
         return [
@@ -198,7 +231,14 @@ class Tree:
 def tree_of(program: Program, source: Source | None) -> Tree:
     """The tree of a source, which has no statements where it does not parse.  Of a very long one
     a literal stands for what is set aside."""
-    return _NOTHING if source is None else _parse(source, set_aside(program, source))
+    aside = () if source is None else set_aside(program, source)
+    return _tree(program, _NOTHING if source is None else _parse(source, aside))
+
+
+def _tree(program: Program, text: _Parsed) -> Tree:
+    """The program's one tree of a text."""
+    found: Tree = program.derived.setdefault((Tree, text), Tree(program, text))
+    return found
 
 
 def tree_at(program: Program, place: Place | None) -> Tree:
@@ -207,7 +247,7 @@ def tree_at(program: Program, place: Place | None) -> Tree:
     if source is not None and place is not None:
         line = place.line - source.offset
         if any(first <= line <= last for first, last in set_aside(program, source)):
-            return _parse(source, ())
+            return _tree(program, _parse(source, ()))
     return tree_of(program, source)
 
 
@@ -217,7 +257,7 @@ def statement_at(program: Program, place: Place | None) -> tuple[Tree, Statement
     return tree, tree.statement(place)
 
 
-_NOTHING = Tree(Source(None, None, "", "", ""), Masked(""), cst.Module(()), {})
+_NOTHING = _Parsed(Source(None, None, "", "", ""), Masked(""), cst.Module(()), {})
 
 
 def statements_in(block: cst.CSTNode) -> list[Statement]:
@@ -241,11 +281,6 @@ def opening(block: cst.CSTNode) -> Statement | None:
 
 
 _TEXTS = (cst.SimpleString, cst.ConcatenatedString)
-
-
-def position(statements: Sequence[Statement], wanted: Statement) -> int:
-    """Where a statement stands among others: the one itself, not another of the same text."""
-    return next(i for i, s in enumerate(statements) if s is wanted)
 
 
 @lru_cache(maxsize=1024)
@@ -306,7 +341,7 @@ def _no_collection() -> Iterator[None]:
 
 @lru_cache(maxsize=32)
 @_no_collection()
-def _parse(source: Source, aside: tuple[tuple[int, int], ...]) -> Tree:
+def _parse(source: Source, aside: tuple[tuple[int, int], ...]) -> _Parsed:
     lines = [(first + source.offset, last + source.offset) for first, last in aside]
     masked: Masked | None = Masked(source.text).without(lines)
     module = None if masked is None else _module(masked.text)
@@ -315,8 +350,8 @@ def _parse(source: Source, aside: tuple[tuple[int, int], ...]) -> Tree:
         masked = None if masked is None else masked.without(lines)
         module = None if masked is None else _module(masked.text)
     if masked is None or module is None:
-        return Tree(source, Masked(""), cst.Module(()), {})
-    return Tree(source, masked, module, _Positions().of(module))
+        return _Parsed(source, Masked(""), cst.Module(()), {})
+    return _Parsed(source, masked, module, _Positions().of(module))
 
 
 class _Positions(PositionProvider):

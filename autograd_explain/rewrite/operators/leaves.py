@@ -20,7 +20,7 @@ from ..engine.cst_tools import (
     without,
 )
 from ..engine.draft import Draft
-from ..transforms.casts import flag_removed, requires_grad_last
+from ..transforms.casts import requires_grad_last, without_flag
 from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.keep_gradient import gradient_of_whole
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute
@@ -48,8 +48,8 @@ def no_flag(site: Site) -> Iterator[Change]:
     """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `x.requires_grad_()` -> `x`."""
     for call in site.calls:
         if keyword(call, "requires_grad") or called_name(call) in ("requires_grad_", "Parameter"):
-            make = partial(flag_removed, site.program, site.tree.place(call))
-            yield site.change("no_flag", call, make, group="flag")
+            plain = partial(site.replaced, call, without_flag(call))
+            yield site.change("no_flag", call, plain, group="flag")
 
 
 def registered(site: Site) -> Iterator[Change]:

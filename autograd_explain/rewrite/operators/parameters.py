@@ -32,7 +32,7 @@ def made_again(site: Site) -> Iterator[Change]:
     """`net = adapt(net)` -> the same, then `opt = SGD(net.parameters())` once more, and the
     scheduler that it is given to: they hold the tensors that there were when they were made."""
     if isinstance(site.statement, (cst.Assign, cst.Expr)):
-        made = holders(site.program, site.tree, site.statement)
+        made = holders(site.tree, site.statement)
         code = ", ".join(t.module.code_for_node(s.targets[0].target) for t, s in made)
         if code:
             make = partial(optimizers_made_again, site.program, site.place)

@@ -14,8 +14,7 @@ from ...program_index import index_of
 from ..analysis.effects import bound_in, effects, local_names, parameter_names
 from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
 from ..engine.draft import Draft
-from ..engine.imports import Imports
-from ..engine.tree import Statement, position, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .kept_argument import Constructor, constructor_of, kept_locals, method_of
 from .remove_memoization import differs_each_time
 
@@ -35,6 +34,10 @@ class _Computed:
     before: tuple[Statement, ...]
     parameters: tuple[str, ...]
 
+    @property
+    def run(self) -> tuple[Statement, ...]:
+        return *self.before, self.stored
+
 
 def attributes_as_properties(
     program: Program, places: Sequence[Place], use_places: Sequence[Place]
@@ -48,46 +51,37 @@ def attributes_as_properties(
     """
     tree = tree_at(program, places[0])
     made = [tree.statement(p) for p in places]
-    found = None if not made else constructor_of(tree, made[0])
+    found = constructor_of(tree, made[0])
     if found is None or any(tree_at(program, p) is not tree for p in places):
         return None
-    owner, method = found
-    computed = [c for s in statements_in(method.body) if (c := _computed(method, s)) is not None]
-    computed = [c for c in computed if any(m is s for m in made for s in (*c.before, c.stored))]
-    covered = {id(s) for c in computed for s in (*c.before, c.stored)}
+    inside = statements_in(found.method.body)
+    computed = [c for s in inside if (c := _computed(found.method, s)) is not None]
+    computed = [c for c in computed if any(m in c.run for m in made)]
     if not _read(program, use_places) & {c.name for c in computed}:
         return None
-    if any(id(m) not in covered for m in made):
+    if not {s for c in computed for s in c.run}.issuperset(made):
         return None
-    imports = Imports.of(program, tree.source)
-    if any(_is_once_only(program, imports, c) or _is_changed(program, c.name) for c in computed):
+    if any(_is_once_only(tree, c) or _is_changed(program, c.name) for c in computed):
         return None
-    return _rewritten(Constructor(program, tree, owner, method), computed)
+    return _rewritten(found, computed)
 
 
 def _read(program: Program, places: Sequence[Place]) -> set[str]:
     """The attributes that some statements read, each time that they run."""
-    found: set[str] = set()
-    for place in places:
-        tree = tree_at(program, place)
-        statement = tree.statement(place)
-        once = statement is None or isinstance(statement, cst.For)  # a loop reads its list once
-        nodes = () if statement is None or once else head(statement)
-        found |= {n.attr.value for n in nodes if isinstance(n, cst.Attribute)}
-    return found
+    statements = (statement_at(program, place)[1] for place in places)
+    often = (s for s in statements if not isinstance(s, cst.For))  # a loop reads its list once
+    return {n.attr.value for s in often for n in head(s) if isinstance(n, cst.Attribute)}
 
 
 def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
     """The attribute that a statement of the constructor stores, with what it is computed from."""
-    target = stored.targets[0].target if isinstance(stored, cst.Assign) else None
-    path = None if target is None else dotted(target)
-    if not isinstance(stored, cst.Assign) or len(stored.targets) != 1 or path is None:
+    if not isinstance(stored, cst.Assign) or len(stored.targets) != 1:
         return None
-    first, _, name = path.partition(".")
+    first, _, name = (dotted(stored.targets[0].target) or "").partition(".")
     if first != "self" or not name.isidentifier():
         return None
     local, inside = local_names(method) - {"self"}, statements_in(method.body)
-    at = position(inside, stored)
+    at = inside.index(stored)
     needed, before = _heads(stored.value) & local, list[Statement]()
     for statement in reversed(inside[:at]):
         written = {p.partition(".")[0] for p in effects(statement).writes} & needed
@@ -103,7 +97,7 @@ def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
     if bound_in(method.body) & needed & parameters or not needed <= own | parameters:
         return None
     run = [*before, stored]
-    since = inside[position(inside, run[0]) : at]
+    since = inside[inside.index(run[0]) : at]
     if any(_writes_for(s, run) for s in since if s not in run):
         return None
     return _Computed(name, stored, stored.value, tuple(before), tuple(sorted(needed - own)))
@@ -119,12 +113,11 @@ def _heads(node: cst.CSTNode) -> set[str]:
     return {path.partition(".")[0] for path in effects(node).reads}
 
 
-def _is_once_only(program: Program, imports: Imports, computed: _Computed) -> bool:
+def _is_once_only(tree: Tree, computed: _Computed) -> bool:
     """Whether computing it anew would draw other numbers or make other parameters or objects."""
-    classes = {n.name for _, n in index_of(program).nodes(ast.ClassDef)}
-    statements = (*computed.before, computed.stored)
-    calls = (n for s in statements for n in walk(s) if isinstance(n, cst.Call))
-    return any(differs_each_time(imports, s) for s in statements) or any(
+    classes = {n.name for _, n in index_of(tree.program).nodes(ast.ClassDef)}
+    calls = (n for s in computed.run for n in walk(s) if isinstance(n, cst.Call))
+    return any(differs_each_time(tree.imports, s) for s in computed.run) or any(
         (dotted(call.func) or "").rpartition(".")[2] in classes for call in calls
     )
 
@@ -168,36 +161,30 @@ def _reaches(node: ast.expr, name: str) -> bool:
 
 
 def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | None:
-    tree, method = where.tree, where.method
-    draft, going = Draft(tree), {id(c.stored) for c in computed}
-    inside = statements_in(method.body)
-    helping = {id(b) for c in computed for b in c.before}
-    for statement in reversed([s for s in inside if id(s) in helping]):
-        after = inside[position(inside, statement) + 1 :]
-        others = [s for s in after if id(s) not in going]
-        if not any(_heads(s) & effects(statement).writes for s in others):
-            going.add(id(statement))
+    draft, inside = Draft(where.tree), statements_in(where.method.body)
+    stored: list[Statement] = [c.stored for c in computed]
+    going, helping = set(stored), {s for c in computed for s in c.before}
+    for statement in reversed([s for s in inside if s in helping]):
+        after = inside[inside.index(statement) + 1 :]
+        if not any(_heads(s) & effects(statement).writes for s in after if s not in going):
+            going.add(statement)
     if len(going) == len(inside):
         return None
     needed = list(dict.fromkeys(p for c in computed for p in c.parameters))
-    run = [s for c in computed for s in (*c.before, c.stored)]
-    kept = kept_locals(where, needed, run)
+    kept = kept_locals(where, needed, [s for c in computed for s in c.run])
     if kept is None:
         return None
+    for statement in going:
+        draft.remove(statement)
     saved = [k.saved for k in kept.values() if k.saved is not None]
-    first = next(s for s in inside if any(s is c.stored for c in computed))
-    for statement in inside:
-        if statement is first and saved:
-            draft.instead(statement, saved)
-        elif id(statement) in going:
-            draft.remove(statement)
+    draft.instead(next(s for s in inside if s in stored), saved)
     for field in _fields(where.owner, {c.name for c in computed}):
         if not _is_no_argument(field):
             return None
         draft.remove(field)
     runs = {c.name: [*c.before, cst.Return(c.value)] for c in computed}
     properties = [method_of(name, run, kept, ("property",)) for name, run in runs.items()]
-    return draft.after(method, properties).edits()
+    return draft.after(where.method, properties).edits()
 
 
 def _fields(owner: cst.ClassDef, names: set[str]) -> Iterator[cst.AnnAssign]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 import libcst as cst
@@ -12,10 +11,10 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, called_name
 from ..analysis.effects import bound_in, effects, used_names
-from ..engine.cst_tools import filled, keyword, without
+from ..engine.cst_tools import called_on, filled, keyword, method, without
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import lifted
 from .uncut import (
     Patch,
@@ -29,9 +28,9 @@ from .uncut import (
 )
 
 
-def call_behind(program: Program, place: Place | None, method: str) -> Edits | None:
-    """`x` -> `x.mean()`, `a + b` -> `(a + b).mean()`; `method` is written without brackets."""
-    return apply_patches(called(program, place, method))
+def call_behind(program: Program, place: Place | None, name: str) -> Edits | None:
+    """`x` -> `x.mean()`, `a + b` -> `(a + b).mean()`; `name` is written without brackets."""
+    return apply_patches(called(program, place, name))
 
 
 def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
@@ -102,15 +101,14 @@ def keyword_removed(program: Program, place: Place | None, name: str) -> Edits |
 def keyword_renamed(program: Program, place: Place | None, old: str, new: str) -> Edits | None:
     """Another name for a keyword argument of the call at the span."""
     tree, _, given = _keyword(program, place, old)
-    name = None if given is None else given.keyword
-    return None if name is None else Draft(tree).replace(name, cst.Name(new)).edits()
+    return Draft(tree).replace(given and given.keyword, cst.Name(new)).edits()
 
 
 def _keyword(
     program: Program, place: Place | None, name: str
 ) -> tuple[Tree, cst.Call | None, cst.Arg | None]:
     tree = tree_at(program, place)
-    call = next((node for node in tree.at(place) if isinstance(node, cst.Call)), None)
+    call = tree.call(place)
     return tree, call, None if call is None else keyword(call, name)
 
 
@@ -118,7 +116,7 @@ def line_put(program: Program, place: Place | None, code: str, *, after: bool) -
     """Statements put before the one at the place, or behind it."""
     tree, statement = statement_at(program, place)
     put = Draft(tree).after if after else Draft(tree).before
-    return put(statement, statements_in(cst.parse_module(code))).edits()
+    return put(statement, code).edits()
 
 
 line_before, line_behind = partial(line_put, after=False), partial(line_put, after=True)
@@ -150,7 +148,7 @@ def called_sooner(program: Program, place: Place | None, *goals: Place | None) -
 
 def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits | None:
     order, last = tree.siblings(moved)
-    first = min(position(order, level) for level in levels)
+    first = min(map(order.index, levels))
     own, passed = bound_in(moved), order[first:last]
     bound = {name for statement in passed for name in bound_in(statement)}
     used = {name for statement in passed for name in used_names(statement)}
@@ -162,21 +160,20 @@ def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
     """One statement in the place of another."""
     tree, statement = statement_at(program, place)
-    return Draft(tree).instead(statement, statements_in(cst.parse_module(code))).edits()
+    return Draft(tree).instead(statement, code).edits()
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:
     """`x.requires_grad = False`, `x.detach_()` -> `x = x.detach()`; within an expression
     `x.detach()`.  The place is that of `x`."""
-    node, source = node_at(program, place), program.source_at(place)
-    if source is None or node is None:
+    tree = tree_at(program, place)
+    node = tree.node(place)
+    call = tree.around(node, cst.Call)
+    if node is None:
         return None
-    name, method = code_of(program, place, node), source.parents[node]
-    call = source.parents[method]
-    called = isinstance(call, ast.Call) and call.func is method
-    if called and not isinstance(source.parents[call], ast.Expr):
-        where = replace(place, span=source.span(call))
-        return expression_replaced(program, where, f"{name}.detach()")
-    if not isinstance(node, (ast.Name, ast.Attribute)):
+    if call and called_on(call) is node and not isinstance(tree.parents[call], cst.Expr):
+        return Draft(tree).replace(call, method(node, "detach()")).edits()
+    if not isinstance(node, (cst.Name, cst.Attribute)):
         return None
-    return statement_replaced(program, place, f"{name} = {name}.detach()\n")
+    name = tree.code(node)
+    return statement_replaced(program, place, f"{name} = {name}.detach()")

@@ -24,7 +24,7 @@ from ..engine.cst_tools import (
     without,
 )
 from ..engine.draft import Draft, Drafts, only
-from ..engine.imports import Imports, imports_at
+from ..engine.imports import Imports
 from ..engine.tree import Tree, tree_at
 from .training_step import is_parameter
 
@@ -42,11 +42,11 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     `torch.tensor(v, requires_grad=True).cuda()` -> `torch.tensor(v).cuda().requires_grad_()`
     and `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
     """
-    tree, imports = tree_at(program, place), imports_at(program, place)
+    tree = tree_at(program, place)
     values = (v for s in tree.candidates(place) if (v := whole_value(s)) is not None)
-    leaves = ((v, leaf) for v in values if (leaf := _only_leaf(imports, v)) is not None)
+    leaves = ((v, leaf) for v in values if (leaf := _only_leaf(tree.imports, v)) is not None)
     return only(
-        Draft(tree).replace(leaf, _plain(leaf)).change(result, partial(_like, leaf))
+        Draft(tree).replace(leaf, without_flag(leaf)).change(result, partial(_like, leaf))
         for value, leaf in leaves
         if (result := _computed_of(tree, value, leaf)) is not leaf
     )
@@ -56,24 +56,16 @@ def leaf_moved(program: Program, place: Place | None, result: Place | None) -> E
     """The call at a place makes no leaf, but one is made in the same way of its result at another
     place."""
     tree, other = tree_at(program, place), tree_at(program, result)
-    call = next((node for node in tree.at(place) if isinstance(node, cst.Call)), None)
-    value = other.node(result)
-    if call is None or value is None or _plain(call) is call:
+    call, value = tree.call(place), other.node(result)
+    if call is None or value is None or without_flag(call) is call:
         return None
     drafts = Drafts()
-    drafts[tree].replace(call, _plain(call))
+    drafts[tree].replace(call, without_flag(call))
     drafts[other].change(value, partial(_like, call))
     return drafts.edits()
 
 
-def flag_removed(program: Program, place: Place | None) -> Edits | None:
-    """The call at a place without what asks for a gradient."""
-    tree = tree_at(program, place)
-    calls = [node for node in tree.at(place) if isinstance(node, cst.Call)][:1]
-    return only(Draft(tree).replace(call, _plain(call)) for call in calls)
-
-
-def _plain(call: cst.Call) -> cst.BaseExpression:
+def without_flag(call: cst.Call) -> cst.BaseExpression:
     """The same values without a gradient: `torch.rand(n)` of `torch.rand(n, requires_grad=True)`,
     `x` of `nn.Parameter(x)` and of `x.requires_grad_()`."""
     flag = keyword(call, "requires_grad")

@@ -26,7 +26,6 @@ from ..engine.cst_tools import (
     whole_value,
 )
 from ..engine.draft import Draft, only
-from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import outermost_block
 
@@ -37,39 +36,34 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     `target` names the tensor where the statement does not show it (`self.enqueue(k)`) or shows
     several.  A write through `.data` is made an ordinary write.
     """
-    tree, imports = tree_at(program, place), imports_at(program, place)
+    tree = tree_at(program, place)
     return only(
-        _cloned_first(program, tree, imports, statement, written)
+        _cloned_first(tree, statement, written)
         for statement in tree.candidates(place)
-        if (written := _written(program, tree, imports, statement, target)) is not None
+        if (written := _written(tree, statement, target)) is not None
     )
 
 
 def functional_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
     """A write to a part of a tensor that leaves the old one alone: `x = x.clone()` goes on a line
     before it, which is right for every index and value."""
-    return clone_before_write(program, place, target) if _writes_part(program, place) else None
-
-
-def _writes_part(program: Program, place: Place) -> bool:
-    """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
-    tree, imports = tree_at(program, place), imports_at(program, place)
-    return any(is_view(p) for s in tree.candidates(place) for p in written_in(tree, imports, s))
+    tree = tree_at(program, place)
+    written = (p for s in tree.candidates(place) for p in written_in(tree, tree.imports, s))
+    return clone_before_write(program, place, target) if any(map(is_view, written)) else None
 
 
 def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:
     """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
     tree = tree_at(program, place)
-    imported = imports_at(program, place).full(operand).partition(".")[0]
-    if imported in ("torch", "numpy"):  # a module or a function, no tensor
-        return None
+    if tree.imports.full(operand).partition(".")[0] in ("torch", "numpy"):
+        return None  # a module or a function, no tensor
     return only(_copies_of(tree, find(tree, s, operand)) for s in tree.candidates(place))
 
 
 def _copies_of(tree: Tree, found: list[cst.BaseExpression]) -> Draft | None:
     draft = Draft(tree)
     for node in found:
-        draft.replace(node, method(node, "clone()"))
+        draft.behind(node, "clone()")
     return draft if found and not any(is_starred(tree, node) for node in found) else None
 
 
@@ -85,7 +79,7 @@ def clone_result(program: Program, place: Place) -> Edits | None:
     ]
     if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
         return None
-    return Draft(tree).replace(values[0], method(values[0], "clone()")).edits()
+    return Draft(tree).behind(values[0], "clone()").edits()
 
 
 def clone_alias(program: Program, place: Place | None) -> Edits | None:
@@ -95,13 +89,13 @@ def clone_alias(program: Program, place: Place | None) -> Edits | None:
     `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`; of a
     view (`x[0]`) where the place has its span.
     """
-    tree, imports = tree_at(program, place), imports_at(program, place)
+    tree = tree_at(program, place)
 
     def meant(statement: Statement) -> list[cst.BaseExpression]:
-        found = _aliases(tree, imports, statement)
+        found = _aliases(tree, statement)
         return [n for n in tree.at(place) if is_view(n) or n in found][:1] or found
 
-    return only(_copied(tree, imports, n) for s in tree.candidates(place) for n in meant(s))
+    return only(_copied(tree, n) for s in tree.candidates(place) for n in meant(s))
 
 
 def view_of_read_later(program: Program, place: Place, write_place: Place) -> bool:
@@ -124,10 +118,7 @@ def view_of_read_later(program: Program, place: Place, write_place: Place) -> bo
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
     """`a, b = torch.split(x, 2)` -> the same, then `b = b.clone()`: b is a view no longer."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
-    leaves = single_targets(statement)
-    chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
+    chosen = [leaf for leaf in single_targets(statement) if same(tree, leaf, target)]
     if len(chosen) != 1 or not repeatable(chosen[0]):
         return None
     new = make("{x} = {x}.clone()", x=chosen[0])
@@ -145,34 +136,25 @@ def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
     calls = [call for call in found if same(tree, call.func, callee)]
     if len(calls) != 1 or not calls[0].args or calls[0].args[0].star or calls[0].args[0].keyword:
         return None
-    given = calls[0].args[0].value
-    return Draft(tree).replace(given, method(given, "clone()")).edits()
+    return Draft(tree).behind(calls[0].args[0].value, "clone()").edits()
 
 
-def _written(
-    program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None
-) -> cst.BaseExpression | None:
+def _written(tree: Tree, statement: Statement, target: str | None) -> cst.BaseExpression | None:
     """The tensor to copy: what the statement writes to, or `target` where it occurs in it."""
-    parts = written_parts(program, tree, imports, statement, target)
+    parts = written_parts(tree.program, tree, tree.imports, statement, target)
     if len(parts) == 1:
         return parts[0]
     return None if target is None else parse(target)
 
 
-def _cloned_first(
-    program: Program,
-    tree: Tree,
-    imports: Imports,
-    statement: Statement,
-    written: cst.BaseExpression,
-) -> Draft:
+def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression) -> Draft:
     draft = Draft(tree)
     name = without_data(written)
     if not isinstance(name, (cst.Name, cst.Attribute, cst.Subscript)) or not repeatable(name):
         return draft
     if tree.block_of(statement) is None or isinstance(statement, cst.While):
         return draft
-    reached = can_rebind(program, tree, statement, name)
+    reached = can_rebind(tree.program, tree, statement, name)
     if not reached and not _written_and_read(tree, statement, name):
         return draft
     copied = make("{x} = {x}.clone()", x=name)
@@ -187,7 +169,7 @@ def _cloned_first(
         draft.replace(value, local)
     else:
         # Made under no_grad the copy would have no graph for those who read it afterwards.
-        draft.before(outermost_block(tree, imports, statement, name), [copied])
+        draft.before(outermost_block(tree, tree.imports, statement, name), [copied])
     for node in head(statement):
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             if same(tree, node.value, tree.code(name)):
@@ -230,23 +212,22 @@ def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression
     return is_own_local(tree, statement, name) and bool(find(tree, statement, name.value))
 
 
-def _aliases(tree: Tree, imports: Imports, statement: Statement) -> list[cst.BaseExpression]:
+def _aliases(tree: Tree, statement: Statement) -> list[cst.BaseExpression]:
     """Expressions that give tensor memory a second name and do not go on to copy it."""
-    found: list[cst.BaseExpression] = []
-    for node in head(statement):
-        if isinstance(node, (cst.Call, cst.Attribute)) and _makes_alias(tree, imports, node):
-            parent = tree.parents[node]
-            if not isinstance(parent, cst.Attribute):
-                found.append(node)
-    return found
+    return [
+        node
+        for node in head(statement)
+        if isinstance(node, (cst.Call, cst.Attribute)) and _makes_alias(tree, node)
+        if not isinstance(tree.parents[node], cst.Attribute)
+    ]
 
 
-def _makes_alias(tree: Tree, imports: Imports, node: cst.Call | cst.Attribute) -> bool:
+def _makes_alias(tree: Tree, node: cst.Call | cst.Attribute) -> bool:
     if isinstance(node, cst.Attribute):
         parent = tree.parents[node]
         called = isinstance(parent, cst.Call) and parent.func is node
         return node.attr.value == "data" and not called
-    if imports.full(dotted(node.func)) in _SHARING:
+    if tree.imports.full(dotted(node.func)) in _SHARING:
         return bool(node.args)
     return method_name(node) in {"detach", "numpy"} and not node.args
 
@@ -255,12 +236,12 @@ def _makes_alias(tree: Tree, imports: Imports, node: cst.Call | cst.Attribute) -
 _SHARING = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.asarray"})
 
 
-def _copied(tree: Tree, imports: Imports, node: cst.BaseExpression) -> Draft:
+def _copied(tree: Tree, node: cst.BaseExpression) -> Draft:
     draft = Draft(tree)
     if isinstance(node, cst.Attribute) and node.attr.value == "data":
         return draft.replace(node, method(node.value, "detach().clone()"))
-    full = imports.full(dotted(node.func)) if isinstance(node, cst.Call) else ""
+    full = tree.imports.full(dotted(node.func)) if isinstance(node, cst.Call) else ""
     if isinstance(node, cst.Call) and full == "torch.from_numpy":
-        return draft.replace(node.args[0].value, method(node.args[0].value, "copy()"))
+        return draft.behind(node.args[0].value, "copy()")
     is_array = full not in _SHARING and method_name(node) == "numpy"
-    return draft.replace(node, method(node, "copy()" if is_array else "clone()"))
+    return draft.behind(node, "copy()" if is_array else "clone()")

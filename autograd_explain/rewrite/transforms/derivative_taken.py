@@ -28,7 +28,7 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft
-from ..engine.imports import Imports, imports_at
+from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at
 from .uncut import apply_all, apply_patches, keyword_added, node_at
 
@@ -41,17 +41,16 @@ def derivative_taken(program: Program, place: Place) -> Edits | None:
     last one before it.  `.grad` adds up what every backward leaves there, without its graph."""
     tree, at = statement_at(program, place)
     start = None if at is None else _backward(tree, at)
-    function = imports_at(program, place).local("torch.autograd.grad")
+    function = tree.imports.local("torch.autograd.grad")
     if start is None or function is None:
         return None
     after = list(_until_next(tree, start))
-    stored = {id(n) for s in after for n in stores(s)}
-    reads = [n for s in after for n in walk(s) if _is_grad(n) and id(n) not in stored]
+    stored = {n for s in after for n in stores(s)}
+    reads = [n for s in after for n in walk(s) if _is_grad(n) and n not in stored]
     loop = next((found for read in reads if (found := _loop(tree, read)) is not None), None)
-    draft = Draft(tree)
     if loop is not None:
-        return _over(draft, start, function, loop, reads)
-    return _of_each(draft, start, function, after, reads)
+        return _over(Draft(tree), start, function, loop, reads)
+    return _of_each(Draft(tree), start, function, after, reads)
 
 
 def _backward(tree: Tree, at: Statement) -> cst.Expr | None:
@@ -101,10 +100,10 @@ def _of_each(
     """Tensors that are named, each with a name for its gradient."""
     tree = draft.tree
     resets = [s for s in after if any(_is_reset(n) for n in head(s))]
-    inside = {id(n) for s in resets for n in walk(s)}
+    inside = {n for s in resets for n in walk(s)}
     found: dict[str, list[cst.Attribute]] = {}
     for read in reads:
-        if id(read) not in inside and dotted(read.value) is not None:
+        if read not in inside and dotted(read.value) is not None:
             found.setdefault(tree.code(read.value), []).append(read)
     if not found:
         return None
@@ -137,7 +136,7 @@ def _over(
 ) -> Edits | None:
     """The loop goes over the gradients, where it first goes over tensors for `.grad`."""
     body, owner, over = loop
-    own = [n for n in walk(body) if any(n is read for read in reads)]
+    own = [n for n in walk(body) if n in reads]
     names = [n for n in walk(body) if isinstance(n, cst.Name) and n.deep_equals(owner)]
     if len(names) != len(own) + 1:  # it is asked for more than its gradient
         return None
@@ -145,7 +144,6 @@ def _over(
     draft.instead(start, [make(f"{given} = {{c}}", c=_call(function, start, over))])
     draft.replace(over, cst.Name(given))
     for read in own:
-        assert isinstance(read, cst.Attribute)
         draft.replace(read, owner)
     return draft.edits()
 

@@ -14,6 +14,7 @@ from ..engine.cst_tools import (
     make,
     method,
     method_name,
+    pairs,
     repeatable,
     same,
     single_targets,
@@ -67,11 +68,9 @@ def detached_at(program: Program, *places: Place | None) -> Edits | None:
     drafts = Drafts()
     for place in places:
         tree = tree_at(program, place)
-        found = tree.at(place)
-        ended = _ended(found[0], False) if found else None
-        if ended is None or ended is found[0]:
-            return None
-        drafts[tree].replace(found[0], ended)
+        node = tree.node(place)
+        ended = None if node is None else _ended(node, False)
+        drafts[tree].replace(node, None if ended is node else ended)
     return drafts.edits()
 
 
@@ -93,7 +92,7 @@ def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
         and same(tree, s.value, name)
         and all(isinstance(t, (cst.Attribute, cst.Subscript)) for t in targets(s))
     ]
-    return Draft(tree).replace(kept[0], method(kept[0], "detach()")) if len(kept) == 1 else None
+    return Draft(tree).behind(kept[0], "detach()") if len(kept) == 1 else None
 
 
 def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft | None:
@@ -101,10 +100,7 @@ def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
         return None
     draft = Draft(tree)
-    whole = [t for t in targets(statement) if not isinstance(t, (cst.Tuple, cst.List))]
-    if any(same(tree, t, expr) for t in whole):
-        return draft.replace(statement.value, _ended(statement.value, state))
-    value = _value_for(tree, statement, expr)
+    value = next((v for t, v in pairs(statement) if same(tree, t, expr)), None)
     if value is not None:
         return draft.replace(value, _ended(value, state))
     leaves = [leaf for leaf in single_targets(statement) if same(tree, leaf, expr)]
@@ -115,23 +111,6 @@ def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft
         local = cst.Name(fresh(tree, statement, _short_name(target)))
         draft.replace(target, local)
     return draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, state))])
-
-
-def _value_for(tree: Tree, statement: Statement, expr: str) -> cst.BaseExpression | None:
-    """In `self.h, self.c = h, c`: the value that belongs to the target."""
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return None
-    target, value = statement.targets[0].target, statement.value
-    if not isinstance(target, (cst.Tuple, cst.List)) or not isinstance(
-        value, (cst.Tuple, cst.List)
-    ):
-        return None
-    if len(target.elements) != len(value.elements):
-        return None
-    if any(isinstance(e, cst.StarredElement) for e in (*target.elements, *value.elements)):
-        return None
-    pairs = zip(target.elements, value.elements, strict=True)
-    return next((v.value for t, v in pairs if same(tree, t.value, expr)), None)
 
 
 def _read(
@@ -189,16 +168,12 @@ def detach_after(
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     """Where the loop around `place` gives `expr` a new value after it, before the next round."""
     tree, start = statement_at(program, place)
-    if start is None:
-        return None
     loops = tree.loops(start)
-    end = tree.span(start)
-    for node in tree.statements if loops else ():
-        later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
-        leaves = single_targets(node) if later else ()
-        if any(same(tree, leaf, expr) for leaf in leaves):
-            return tree.place(node)
-    return None
+    if start is None or not loops:
+        return None
+    rest = (s for s in tree.statements if tree.is_behind(s, start) and tree.inside(s, loops[0]))
+    again = (s for s in rest if any(same(tree, leaf, expr) for leaf in single_targets(s)))
+    return next(map(tree.place, again), None)
 
 
 _ENDED = {

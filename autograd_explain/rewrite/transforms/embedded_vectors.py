@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from ...model import Edits, Place
-from ...program import Located, Program, Source, called_name
+from ...program import Program
+from ..analysis.effects import used_names
 from ..analysis.inplace_writes import words
-from .uncut import Patch, apply_patches, lines_before, lines_behind, node_at
+from ..engine.cst_tools import (
+    called_name,
+    called_on,
+    dotted,
+    keyword,
+    positional,
+    targets,
+    walk,
+)
+from ..engine.draft import Draft
+from ..engine.tree import Statement, statement_at
+from .casts import without_flag
 
 if TYPE_CHECKING:
     from ...inspect.facts.embedded_ids import EmbeddedIds
 
 _VECTORS = "embeds"
-_LEAF = ".detach().requires_grad_()"
+_LEAF = "detach().requires_grad_()"
 
 
 def gradient_of_vectors(
@@ -29,100 +41,65 @@ def gradient_of_vectors(
     `flag` is the place of what asked for the gradient, if that was no call of
     `torch.autograd.grad`.
     """
-    if ids is None:
+    tree, statement = statement_at(program, None if ids is None else ids.call)
+    call = None if ids is None else tree.call(ids.call)
+    if ids is None or statement is None or call is None:
         return None
-    name, call, layer = ids.name, ids.call, ids.layer
-    source, node = program.source_at(call), node_at(program, call)
-    statement = None if source is None else source.statement_at(call.line - source.offset)
-    if source is None or not isinstance(node, ast.Call) or statement is None:
+    vectors = _VECTORS if ids.layer else _result(statement, call)
+    if not vectors or (ids.layer and used_names(tree.module) & words(f"{_VECTORS} handle")):
         return None
-    used = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
-    vectors = _result(statement, node) if not layer else _VECTORS
-    if not vectors or (layer and used & words(f"{_VECTORS} handle")):
-        return None
-    kept = [f"{vectors}.retain_grad()"] if ids.trained and flag is not None else []
-    made = [f"{vectors} = {layer}({name}){'' if ids.trained else _LEAF}", *kept] if layer else []
-    try:
-        patches = [
-            *_without_flag(source, source.statement_at(_line(source, flag)), made),
-            *_handed_in(source, statement, node, ids, kept if not layer else []),
-            # Of two at one place the later one goes first.
-            *([] if flag is not None or not made else [lines_before(source, statement, *made)]),
-            *_read(source, source.function_at(call) or source.tree, name, vectors),
-        ]
-    except _CannotBe:
-        return None
-    return apply_patches(patches)
+    kept = f"{vectors}.retain_grad()\n" if ids.trained and flag is not None else ""
+    end = "" if ids.trained else f".{_LEAF}"
+    made = f"{vectors} = {ids.layer}({ids.name}){end}\n{kept}" if ids.layer else ""
+    draft = Draft(tree)
+    if flag is None:
+        draft.before(statement, made)
+    else:
+        _flag_replaced(draft, tree.statement(flag), made)
+    if ids.layer:
+        _handed_in(draft, statement, ids.layer)
+    elif ids.trained:
+        draft.after(statement, kept)
+    else:
+        draft.behind(call, _LEAF)
+    _read_instead(draft, tree.around(statement, cst.FunctionDef) or tree.module, ids.name, vectors)
+    return draft.edits()
 
 
-class _CannotBe(Exception):
-    """The statement is spelled in a way that is not known."""
-
-
-def _line(source: Source, place: Place | None) -> int:
-    return 0 if place is None else place.line - source.offset
-
-
-def _result(statement: ast.stmt, call: ast.Call) -> str:
+def _result(statement: Statement, call: cst.Call) -> str:
     """`e` of `e = emb(ids)`."""
-    whole = isinstance(statement, ast.Assign) and statement.value is call
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    return target.id if whole and isinstance(target, ast.Name) else ""
+    whole = isinstance(statement, cst.Assign) and statement.value is call
+    target = targets(statement)[0] if whole else None
+    return target.value if isinstance(target, cst.Name) else ""
 
 
-def _without_flag(source: Source, statement: ast.stmt | None, made: list[str]) -> Iterator[Patch]:
+def _flag_replaced(draft: Draft, own: Statement | None, made: str) -> None:
     """What asks for the gradient gives way to what makes the vectors."""
-    if statement is None:
-        return
-    value = getattr(statement, "value", None)
-    call = value if isinstance(value, ast.Call) else None
-    method = call.func if call is not None and isinstance(call.func, ast.Attribute) else None
-    flagged = method is not None and method.attr == "requires_grad_"
-    by_name = [k for k in call.keywords if k.arg == "requires_grad"] if call is not None else []
-    if (isinstance(statement, ast.Expr) and flagged) or _sets_flag(statement):
-        lines = f"\n{' ' * statement.col_offset}".join(made)
-        yield Patch(source, source.span(statement), lines or "pass")
-    elif isinstance(statement, ast.Assign) and call is not None and method is not None and flagged:
-        yield Patch(source, source.span(call), source.segment(method.value))
-        yield from [lines_behind(source, statement, *made)] if made else ()
-    elif isinstance(statement, ast.Assign) and call is not None and by_name:
-        given: list[Located] = [*call.args, *(k for k in call.keywords if k is not by_name[0])]
-        arguments = ", ".join(map(source.segment, given))
-        yield Patch(source, source.span(call), f"{source.segment(call.func)}({arguments})")
-        yield from [lines_behind(source, statement, *made)] if made else ()
+    call = own.value if isinstance(own, cst.Assign) else None
+    sets = any((dotted(target) or "").endswith(".requires_grad") for target in targets(own))
+    if sets or called_on(own, "requires_grad_"):
+        draft.instead(own, made)
     else:
-        raise _CannotBe
+        plain = without_flag(call) if isinstance(call, cst.Call) else None
+        draft.replace(call, None if plain is call else plain).after(own, made)
 
 
-def _sets_flag(statement: ast.stmt) -> bool:
-    """`ids.requires_grad = True`"""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    return isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+def _handed_in(draft: Draft, statement: Statement, layer: str) -> None:
+    hook = f"lambda module, args, output: {_VECTORS}"
+    registered = f"handle = {layer}.register_forward_hook({hook})"
+    simple = statement if isinstance(statement, (cst.Assign, cst.Expr)) else None
+    draft.before(simple, registered).after(simple, "handle.remove()")
 
 
-def _handed_in(
-    source: Source, statement: ast.stmt, call: ast.Call, ids: EmbeddedIds, kept: list[str]
-) -> Iterator[Patch]:
-    if not ids.layer:
-        yield from [] if ids.trained else [Patch(source, source.span(call).end, _LEAF)]
-        yield from [lines_behind(source, statement, *kept)] if kept else []
-    elif not isinstance(statement, (ast.Assign, ast.Expr)):
-        raise _CannotBe
-    else:
-        hook = f"lambda module, args, output: {_VECTORS}"
-        registered = f"handle = {ids.layer}.register_forward_hook({hook})"
-        yield lines_before(source, statement, registered)
-        yield lines_behind(source, statement, "handle.remove()")
-
-
-def _read(source: Source, scope: ast.AST, name: str, vectors: str) -> Iterator[Patch]:
+def _read_instead(draft: Draft, scope: cst.CSTNode, name: str, vectors: str) -> None:
     """The gradient is read of the vectors."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Attribute) and node.attr == "grad":
-            if isinstance(node.value, ast.Name) and node.value.id == name:
-                yield Patch(source, source.span(node.value), vectors)
-        if isinstance(node, ast.Call) and called_name(node) == "grad":
-            inputs = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "inputs")]
-            for inner in (n for given in inputs for n in ast.walk(given)):
-                if isinstance(inner, ast.Name) and inner.id == name:
-                    yield Patch(source, source.span(inner), vectors)
+    for node in walk(scope):
+        read: list[cst.CSTNode] = []
+        if isinstance(node, cst.Attribute) and node.attr.value == "grad":
+            read = [node.value]
+        elif isinstance(node, cst.Call) and called_name(node) == "grad":
+            inputs = keyword(node, "inputs")
+            read = [n for a in (*positional(node)[1:2], inputs) if a for n in walk(a.value)]
+        for inner in read:
+            if isinstance(inner, cst.Name) and inner.value == name:
+                draft.replace(inner, cst.Name(vectors))

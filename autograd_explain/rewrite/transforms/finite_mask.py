@@ -8,22 +8,20 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program
-from ...program_index import index_of
 from ..engine.cst_tools import is_number, targets
 from ..engine.draft import Drafts
-from ..engine.tree import Tree, statement_at, tree_of
+from ..engine.tree import Tree, statement_at
 
 
 def finite_fill(program: Program, place: Place) -> Edits | None:
     """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`, wherever the function around
     a place masks so, else wherever the program does: a row without anything left is 0 / 0 to a
     softmax."""
-    tree, own = statement_at(program, place)
-    scope = None if own is None else tree.scope_of(own)
-    here = [node for node in _infinities(tree) if tree.scope_of(node) is scope]
-    sources = () if here or own is None else index_of(program).namespace(tree.source)
-    drafts = Drafts()
-    for other in [tree] if here else [tree_of(program, source) for source in sources]:
+    (tree, own), drafts = statement_at(program, place), Drafts()
+    if own is None:
+        return None
+    here = [node for node in _infinities(tree) if tree.scope_of(node) is tree.scope_of(own)]
+    for other in [tree] if here else tree.namespace:
         for node in here or _infinities(other):
             drafts[other].replace(node, cst.parse_expression("-1e9"))
     return drafts.edits()

@@ -14,7 +14,7 @@ from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_data
 from ..engine.cst_tools import called_name, called_on, dotted, expression, find, make, walk
 from ..engine.draft import Draft
-from ..engine.imports import Imports, torch_at
+from ..engine.imports import torch_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
 from .grad_mode import is_off
 
@@ -49,9 +49,8 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     function = None if own is None else tree.scope_of(own)
     if own is None or torch is None or not isinstance(function, cst.FunctionDef):
         return None
-    imports = Imports.of(program, tree.source)
     inside = [s for s in tree.statements if tree.scope_of(s) is function]
-    every = [m for s in inside if (m := _made(tree, imports, s)) is not None]
+    every = [m for s in inside if (m := _made(tree, s)) is not None]
     owner = next((m.owner for m in every if m.statement is own), None)
     made = [m for m in every if m.owner == owner]
     used = _uses(tree, inside, function, made) if made else None
@@ -68,7 +67,7 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     return draft.edits()
 
 
-def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
+def _made(tree: Tree, statement: Statement) -> _Made | None:
     """The parameter that a statement gives a value, and that value."""
     written, call = called_on(statement, "copy_"), getattr(statement, "value", None)
     value = call.args[0].value if isinstance(call, cst.Call) and call.args else None
@@ -83,7 +82,7 @@ def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
     if not isinstance(target, cst.Attribute) or owner is None or value is None:
         return None
     outer = tree.outer(statement)
-    if isinstance(outer, cst.With) and len(outer.items) == 1 and is_off(imports, outer):
+    if isinstance(outer, cst.With) and len(outer.items) == 1 and is_off(tree.imports, outer):
         if all(isinstance(s, (cst.Assign, cst.Expr)) for s in statements_in(outer.body)):
             return _Made(statement, outer, target, owner, value)
     return _Made(statement, statement, target, owner, value)

@@ -11,21 +11,17 @@ from ...program import Program
 from ..engine.cst_tools import called_on, head, repeatable, same
 from ..engine.draft import Draft
 from ..engine.edits import then
-from ..engine.tree import Statement, Tree, position, statement_at
+from ..engine.tree import Statement, Tree, statement_at
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
 
 
 def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:
     """`object_called` at each of the places at which that can be done."""
-    edits = None
+    edits: Edits = ()
     for place in places:
-        first = edits is None
-        more = (
-            object_called(program, place) if first else then(program, edits, object_called, place)
-        )
-        edits = more or edits
-    return edits
+        edits = then(program, edits, object_called, place) or edits
+    return edits or None
 
 
 def object_called(program: Program, place: Place) -> Edits | None:
@@ -48,8 +44,7 @@ def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> I
     for node in (n for other in inside[at + 1 :] for n in head(other)):
         again = called_on(node) if isinstance(node, cst.Call) and not node.args else None
         if again is not None and same(tree, again, tree.code(owner)):
-            if isinstance(tree.statement_of(node), _TAKEN):
-                assert isinstance(node, cst.Call)
+            if isinstance(node, cst.Call) and isinstance(tree.statement_of(node), _TAKEN):
                 yield node
 
 
@@ -57,7 +52,7 @@ def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTN
     """Whether another statement of the block calls the same method up to `until`."""
     inside, _ = tree.siblings(own)
     statement = tree.statement_of(until)
-    last = len(inside) if statement is None else position(inside, statement)
+    last = len(inside) if statement is None else inside.index(statement)
     calls = (getattr(s, "value", None) for s in inside[:last] if s is not own)
     code = tree.code(method)
     return any(same(tree, c.func, code) for c in calls if isinstance(c, cst.Call))

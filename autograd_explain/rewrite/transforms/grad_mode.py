@@ -14,7 +14,6 @@ from ...program import Program
 from ..analysis.effects import bound_in
 from ..engine.cst_tools import (
     dotted,
-    expression,
     head,
     literal_bool,
     make,
@@ -24,9 +23,9 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft
-from ..engine.imports import Imports, imports_at, torch_at
+from ..engine.imports import Imports, torch_at
 from ..engine.magics import is_masked
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .move_statement import independent, lifted, run_between
 
 #: What a training step calls beside the forward pass.
@@ -42,9 +41,10 @@ def under_no_grad(
     For parameter updates and initialisers written by hand.  None where torch has no name here,
     where the statements already stand under no_grad, or where they are not a run of one block.
     """
-    tree, imports = tree_at(program, place), imports_at(program, place)
-    first, guard = tree.statement(place), imports.local("torch.no_grad")
-    if first is None or guard is None or any(is_off(imports, node) for node in tree.path(first)):
+    tree, first = statement_at(program, place)
+    guard = tree.imports.local("torch.no_grad")
+    around = [] if first is None else tree.path(first)
+    if guard is None or any(is_off(tree.imports, node) for node in around):
         return None
     return under_guard(program, place, guard, last_place)
 
@@ -67,9 +67,9 @@ def under_guard(
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
-    if any(_is_magic(s) for s in run):
+    if any(isinstance(n, cst.SimpleString) and is_masked(n.value) for s in run for n in head(s)):
         return None
-    return Draft(tree).wrap(run[0], run[-1], partial(with_guard, guard)).edits()
+    return Draft(tree).wrap(run[0], run[-1], guard).edits()
 
 
 def last_update(program: Program, place: Place) -> Place:
@@ -101,24 +101,20 @@ def block_instead_of_switch(program: Program, place: Place) -> Edits | None:
     block (which goes), else to the end of the block that the switch stands in.
     """
     tree, switch = statement_at(program, place)
-    imports = imports_at(program, place)
-    guard = imports.local("torch.no_grad")
+    guard = tree.imports.local("torch.no_grad")
     if switch is None or guard is None:
         return None
     entered = _reads(switch, "__enter__")
-    if not entered and _switch(imports, switch) is not False:
+    if not entered and _switch(tree.imports, switch) is not False:
         return None
     inside, at = tree.siblings(switch)
-    rest = inside[at + 1 :]
-    backs = (_reads(s, "__exit__") if entered else _switch(imports, s) is True for s in rest)
-    back = next((i for i, ends in enumerate(backs) if ends), None)
-    draft = Draft(tree).remove(switch)
-    if back is not None:
-        draft.remove(rest[back])
-        rest = rest[:back]
-    if not rest:
-        return None
-    return draft.wrap(rest[0], rest[-1], partial(with_guard, guard)).edits()
+    rest, draft = inside[at + 1 :], Draft(tree).remove(switch)
+    for number, statement in enumerate(rest):
+        if _reads(statement, "__exit__") if entered else _switch(tree.imports, statement):
+            draft.remove(statement)
+            rest = rest[:number]
+            break
+    return draft.wrap(rest[0], rest[-1], guard).edits() if rest else None
 
 
 def _reads(statement: Statement, attribute: str) -> bool:
@@ -132,11 +128,8 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     body stays), or a statement `torch.set_grad_enabled(False)`.
     """
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
-    imports = imports_at(program, place)
-    draft = Draft(tree)
-    if _switch(imports, statement) is False:
+    draft, imports = Draft(tree), tree.imports
+    if statement is None or _switch(imports, statement) is False:
         return draft.remove(statement).edits()
     for node in tree.path(statement):
         if isinstance(node, cst.With) and all(turns_off(imports, i.item) for i in node.items):
@@ -144,7 +137,7 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
         if isinstance(node, cst.FunctionDef):
             gone = [d for d in node.decorators if turns_off(imports, d.decorator)]
             for decorator in gone:
-                draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
+                draft.drop(decorator)
             if gone:
                 return draft.edits()
     return None
@@ -152,12 +145,6 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
 
 def decorated(new: cst.Decorator, function: cst.FunctionDef) -> cst.FunctionDef:
     return function.with_changes(decorators=[new, *function.decorators])
-
-
-def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
-    return cst.With(
-        [cst.WithItem(expression(guard if guard.endswith(")") else f"{guard}()"))], body
-    )
 
 
 def is_off(imports: Imports, node: cst.CSTNode) -> bool:
@@ -181,17 +168,12 @@ def turns_off(imports: Imports, node: cst.BaseExpression) -> bool:
 
 def _switch(imports: Imports, statement: Statement) -> bool | None:
     """What a statement `torch.set_grad_enabled(flag)` sets, None for any other statement."""
-    if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if not isinstance(call, cst.Call) or len(call.args) != 1:
         return None
-    call = statement.value
     full = imports.full(dotted(call.func))
     switches = full.startswith("torch.") and full.endswith("set_grad_enabled")
-    return literal_bool(call.args[0].value) if switches and len(call.args) == 1 else None
-
-
-def _is_magic(statement: Statement) -> bool:
-    nodes = (n for n in head(statement) if isinstance(n, cst.SimpleString))
-    return any(is_masked(n.value) for n in nodes)
+    return literal_bool(call.args[0].value) if switches else None
 
 
 def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cst.With]:
@@ -242,12 +224,12 @@ def out_of_block(
     if not isinstance(outer, cst.With):
         return None
     inside = statements_in(outer.body)
-    wanted = _level(tree, inside, outer, needed)
-    rest = [s for s in inside if all(s is not w for w in wanted)]
+    wanted = _level(tree, outer, needed)
+    rest = [s for s in inside if s not in wanted]
     if not wanted or not rest or any(isinstance(s, cst.Return) for s in wanted):
         return remove_grad_switch(program, block) if wanted else None
-    after = [s for s in rest if position(inside, s) > position(inside, wanted[0])]
-    before = [s for s in rest if position(inside, s) < position(inside, wanted[-1])]
+    after = [s for s in rest if tree.start(s) > tree.start(wanted[0])]
+    before = [s for s in rest if tree.start(s) < tree.start(wanted[-1])]
     behind = independent(wanted, after)
     if behind or independent(wanted, before):
         return Draft(tree).move(wanted, outer, after=behind).edits()
@@ -261,20 +243,17 @@ def recorded_run(
     them stands deeper, the statement of the other's block that holds it.  The tensors named in
     `asking` are to require grad first, unless these statements make them."""
     tree, first = statement_at(program, place)
-    last = tree.statement(last_place)
-    guard = imports_at(program, place).local("torch.enable_grad")
+    last, guard = tree.statement(last_place), tree.imports.local("torch.enable_grad")
     if first is None or last is None or guard is None:
         return None
-    around = [n for n in (last, *tree.ancestors(last)) if isinstance(n, Statement)]
-    for outer in around:
+    for outer in (n for n in tree.path(last) if isinstance(n, Statement)):
         block = tree.block_of(outer)
         level = None if block is None else lifted(tree, first, block)
         run = run_between(tree, level, outer)
         if level is not None and run:
             made = set().union(*map(bound_in, run))
             flags = [make(f"{n}.requires_grad_()") for n in asking if n not in made]
-            draft = Draft(tree).before(level, flags)
-            return draft.wrap(level, outer, partial(with_guard, guard)).edits()
+            return Draft(tree).before(level, flags).wrap(level, outer, guard).edits()
     return None
 
 
@@ -296,26 +275,18 @@ def decorated_generator(program: Program, block: Place) -> Edits | None:
     """`with torch.no_grad():` around a `yield` -> the decorator, which torch switches off again at
     every yield."""
     tree, outer = statement_at(program, block)
-    imports = imports_at(program, block)
-    if not isinstance(outer, cst.With) or len(outer.items) != 1:
-        return None
     function = tree.around(outer, cst.FunctionDef)
+    if not isinstance(outer, cst.With) or len(outer.items) != 1 or function is None:
+        return None
     guard = outer.items[0].item
-    known = isinstance(guard, cst.Call) and imports.full(dotted(guard.func)) in _OFF[:2]
-    if function is None or not known:
+    if not isinstance(guard, cst.Call) or tree.imports.full(dotted(guard.func)) not in _OFF[:2]:
         return None
     draft = Draft(tree).opened(outer)
     return draft.change(function, partial(decorated, cst.Decorator(guard))).edits()
 
 
-def _level(
-    tree: Tree, inside: list[Statement], outer: cst.With, needed: Iterable[Place | None]
-) -> list[Statement]:
+def _level(tree: Tree, outer: cst.With, needed: Iterable[Place | None]) -> list[Statement]:
     """The block's own statements that hold the places, in order."""
-    found: list[Statement] = []
-    for place in needed:
-        statement = tree.statement(place)
-        level = None if statement is None else lifted(tree, statement, outer.body)
-        if level is not None and all(level is not f for f in found):
-            found.append(level)
-    return sorted(found, key=partial(position, inside))
+    statements = (tree.statement(place) for place in needed)
+    levels = (lifted(tree, s, outer.body) for s in statements if s is not None)
+    return sorted({level for level in levels if level is not None}, key=tree.start)

@@ -16,6 +16,7 @@ from ..analysis.effects import (
     is_argument,
     is_own_variable,
     iterated,
+    loop_binding,
     read_later,
     reads_any,
     used_names,
@@ -30,12 +31,10 @@ from ..engine.cst_tools import (
     method_name,
     named,
     parse,
-    unpacked,
     walk,
 )
 from ..engine.draft import Draft
-from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, position, statement_at, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .out_of_place import operated
 from .uncut import Patch, apply_patches, node_at
 
@@ -48,9 +47,9 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
     to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
     tree, statement = statement_at(program, write)
-    name = None if statement is None else _written(program, tree, statement)
-    draft = Draft(tree)
-    for loop in tree.ancestors(statement) if statement is not None else ():
+    written = [] if statement is None else written_in(tree, tree.imports, statement)
+    name, draft = next((dotted(base_of(part)) for part in written), None), Draft(tree)
+    for loop in tree.ancestors(statement):
         if not isinstance(loop, cst.For) or name is None:
             continue
         over = iterated(loop.iter, loop.target, name)
@@ -62,12 +61,6 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     return draft.edits()
 
 
-def _written(program: Program, tree: Tree, statement: Statement) -> str | None:
-    """The name that a statement writes in place, or an element of which."""
-    places = written_in(tree, Imports.of(program, tree.source), statement)
-    return next((dotted(base_of(place)) for place in places), None)
-
-
 def index_at_write(
     program: Program, maker: Place | None, write: Place | None, name: str, base: str
 ) -> Edits | None:
@@ -75,17 +68,15 @@ def index_at_write(
     and `slot.copy_(y)` becomes `x[slot].copy_(y)`, `slot += y` likewise."""
     source, node = program.source_at(maker), node_at(program, maker)
     other = program.source_at(write)
-    if source is None or maker is None or not isinstance(node, ast.Subscript):
-        return None
-    if other is None or write is None:
+    if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
         return None
     inside = list(ast.walk(other.function_at(write) or other.tree))
     reads = [n for n in inside if _reads(n, name)]
     written = [n.target for n in inside if isinstance(n, ast.AugAssign)]
     reads += [t for t in written if ast.unparse(t) == name]
-    if maker.span is None or not reads or not base:
+    if not reads or not base:
         return None
-    patches = [Patch(source, maker.span, _key(source, node.slice))]
+    patches = [Patch(source, source.span(node), _key(source, node.slice))]
     patches += [Patch(other, other.span(n), f"{base}[{name}]") for n in reads]
     return apply_patches(patches)
 
@@ -124,7 +115,7 @@ def write_before_views(
     if moved is None or goal is None or tree.block_of(moved) is not tree.block_of(goal):
         return None
     inside, last = tree.siblings(moved)
-    first = position(inside, goal)
+    first = inside.index(goal)
     between = inside[first + 1 : last]
     own, views = effects(moved), set(effects(goal).writes)
     for statement in between:
@@ -195,16 +186,17 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     xs.items(): x += a` -> `xs[k] = x + a`: whoever reads the list finds the new values, and the
     tensors that were in it stay as they were."""
     tree, statement = statement_at(program, place)
-    written = None if statement is None else _written_anew(program, tree, statement)
+    written = None if statement is None else _written_anew(tree, statement)
     if statement is None or written is None:
         return None
-    name, value = written
-    loop = _loop_over(tree, statement, name)
-    keyed = None if loop is None else _keyed(loop.target, loop.iter, name)
-    elements = keyed[0] if keyed else None if loop is None else _elements(loop, name)
-    if loop is None or elements is None or not _may_be_changed(tree, statement, elements):
+    (name, value), draft = written, Draft(tree)
+    loop = loop_binding(tree, statement, name)
+    if loop is None:
         return None
-    draft = Draft(tree)
+    keyed = _keyed(loop.target, loop.iter, name)
+    elements = keyed[0] if keyed else _elements(loop, name)
+    if elements is None or not _may_be_changed(tree, statement, elements):
+        return None
     index = keyed[1] if keyed else counted(draft, loop, statement)
     if index is None:
         return None
@@ -214,7 +206,7 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
         kind = "dict" if keyed else "list"
         draft.before(loop, [make(f"{elements} = {kind}({elements})")])
     stored = f"{elements}[{index}] = "
-    if _read_behind(tree, loop, statement, name):
+    if any(tree.is_behind(n, statement) for n in named(loop.body, name)):
         new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
     else:
         new = [make(f"{stored}{{v}}", v=value)]
@@ -282,28 +274,12 @@ def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
     return not any(isinstance(v, cst.Tuple) or method_name(v) in _TUPLES for v in values)
 
 
-def _written_anew(program: Program, tree: Tree, statement: Statement) -> _Written | None:
+def _written_anew(tree: Tree, statement: Statement) -> _Written | None:
     """The name that a statement writes in place, and the same value computed anew."""
     if isinstance(statement, cst.AugAssign) and isinstance(statement.target, cst.Name):
         return statement.target.value, operated(statement.target, statement, statement.value)
     if not isinstance(statement, cst.Expr):
         return None
-    calls = inplace_calls(tree, Imports.of(program, tree.source), statement)
+    calls = inplace_calls(tree, tree.imports, statement)
     whole = (c for c in calls if c.node is statement.value and isinstance(c.target, cst.Name))
     return next(((tree.code(c.target), c.value) for c in whole if not c.hidden), None)
-
-
-def _loop_over(tree: Tree, statement: Statement, name: str) -> cst.For | None:
-    """The loop of the same function whose variable it is."""
-    for around in tree.ancestors(statement):
-        if isinstance(around, (cst.FunctionDef, cst.ClassDef)):
-            return None
-        if isinstance(around, cst.For) and name in map(dotted, unpacked(around.target)):
-            return around
-    return None
-
-
-def _read_behind(tree: Tree, loop: cst.For, statement: Statement, name: str) -> bool:
-    """Whether the loop's body reads the name after the statement."""
-    end = tree.span(statement).end
-    return any(tree.start(n) > (end.line, end.column) for n in named(loop.body, name))

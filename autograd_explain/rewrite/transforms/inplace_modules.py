@@ -17,8 +17,7 @@ from ..analysis.effects import fresh
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, same, targets, walk, without
-from ..engine.draft import Draft
-from ..engine.imports import Imports, imports_at
+from ..engine.draft import Drafts
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
 from .call_edits import line_before, line_behind
 
@@ -43,18 +42,13 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
     `module` says which callee is meant where the statement calls several.  None where some other
     statement calls it for the write alone (`self.act(x)`).
     """
-    tree = tree_at(program, place)
-    flags = _constructed_here(program, tree, place) if module is None else []
-    if not flags:
-        flags = _of_the_callee(program, tree, place, module)
-    if not flags or any(f.tree is not flags[0].tree for f in flags):
-        return None
-    if any(_is_called_for_its_write(program, flag) for flag in flags):
-        return None
-    draft = Draft(flags[0].tree)
-    for flag in flags:
-        draft.replace(flag.call, without(flag.call, flag.argument))
-    return draft.edits()
+    tree, drafts = tree_at(program, place), Drafts()
+    flags = _constructed_here(tree, place) if module is None else []
+    for flag in flags or _of_the_callee(tree, place, module):
+        if _is_called_for_its_write(flag):
+            return None
+        drafts[flag.tree].replace(flag.call, without(flag.call, flag.argument))
+    return drafts.edits() if len(drafts) == 1 else None
 
 
 def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits | None:
@@ -82,28 +76,26 @@ def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits
     return (line_behind if made else line_before)(program, goal, loop)
 
 
-def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:
+def _is_called_for_its_write(flag: _Flag) -> bool:
     """Whether a statement drops what the module returns: then its input has to change."""
     made = flag.tree.statement_of(flag.call)
     if not isinstance(made, (cst.Assign, cst.AnnAssign)) or made.value is not flag.call:
         return False
     names = {path.rpartition(".")[2] for t in targets(made) if (path := dotted(t))}
-    statements = (node for _, node in index_of(program).nodes(ast.Expr))
+    statements = (node for _, node in index_of(flag.tree.program).nodes(ast.Expr))
     return any(called_name(s.value) in names for s in statements)
 
 
-def _constructed_here(program: Program, tree: Tree, place: Place) -> list[_Flag]:
+def _constructed_here(tree: Tree, place: Place) -> list[_Flag]:
     """In-place constructors of the statement: those on the very line where there are any."""
-    imports = imports_at(program, place)
-    found = [f for s in tree.candidates(place) for n in head(s) for f in _flag(tree, imports, n)]
-    if place.span is not None:
-        exact = [f for f in found if tree.span(f.call) == place.span]
-        return exact or found
-    on_line = [f for f in found if tree.span(f.call).line == place.line]
-    return on_line or found
+    found = [f for s in tree.candidates(place) for n in head(s) for f in _flag(tree, n)]
+    spans, meant = {f: tree.span(f.call) for f in found}, place.span
+    return [
+        f for f in found if meant == spans[f] or (not meant and spans[f].line == place.line)
+    ] or found
 
 
-def _of_the_callee(program: Program, tree: Tree, place: Place, module: str | None) -> list[_Flag]:
+def _of_the_callee(tree: Tree, place: Place, module: str | None) -> list[_Flag]:
     """The in-place constructors behind the one called module that has any."""
     by_callee: dict[str, list[_Flag]] = {}
     for statement in tree.candidates(place):
@@ -111,8 +103,8 @@ def _of_the_callee(program: Program, tree: Tree, place: Place, module: str | Non
             name = dotted(_without_index(call.func))
             if name is None or (module is not None and not same(tree, call.func, module)):
                 continue
-            values = _assigned_values(program, tree, call, name)
-            flags = [f for where, v in values for f in _in_expression(program, where, v, _DEPTH)]
+            values = _assigned_values(tree, call, name)
+            flags = [f for where, v in values for f in _in_expression(where, v, _DEPTH)]
             if flags:
                 by_callee[name] = flags
     return next(iter(by_callee.values())) if len(by_callee) == 1 else []
@@ -125,53 +117,51 @@ def _without_index(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _assigned_values(
-    program: Program, tree: Tree, call: cst.Call, name: str
+    tree: Tree, call: cst.Call, name: str
 ) -> Iterator[tuple[Tree, cst.BaseExpression]]:
     """What was assigned to `self.act` in the class and its bases, or to `net` where it was last."""
     owner = name.rpartition(".")[0]
     homes: list[tuple[Tree, cst.CSTNode]] = []
     if owner == "self":
-        classes = [a for a in tree.ancestors(call) if isinstance(a, cst.ClassDef)][:1]
-        homes += ((tree, c) for c in classes)
-        bases = [dotted(base.value) or "" for c in classes for base in c.bases]
-        homes += (d for base in bases for d in _defined(program, tree, base, cst.ClassDef))
+        own = tree.around(call, cst.ClassDef)
+        homes += [] if own is None else [(tree, own)]
+        bases = [] if own is None else [dotted(base.value) or "" for base in own.bases]
+        homes += (d for base in bases for d in _defined(tree, base, cst.ClassDef))
     elif not owner:
-        trees = [tree_of(program, s) for s in index_of(program).namespace(tree.source)]
-        homes += [(t, t.module) for t in trees if any(assigned(t, t.module, name))][-1:]
+        homes += [(t, t.module) for t in tree.namespace if any(assigned(t, t.module, name))][-1:]
     for other, home in homes:
         yield from ((other, value) for value in assigned(other, home, name))
 
 
-def _in_expression(program: Program, tree: Tree, value: cst.CSTNode, depth: int) -> Iterator[_Flag]:
+def _in_expression(tree: Tree, value: cst.CSTNode, depth: int) -> Iterator[_Flag]:
     """In-place constructors in an expression and in the functions it calls."""
-    imports = Imports.of(program, tree.source)
-    direct = [f for node in walk(value) for f in _flag(tree, imports, node)]
+    direct = [f for node in walk(value) for f in _flag(tree, node)]
     yield from direct
     if direct or not depth:
         return
     for node in walk(value):
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
-            for inner, made in _defined(program, tree, node.func.value, cst.FunctionDef):
-                yield from _in_expression(program, inner, made.body, depth - 1)
+            for inner, made in _defined(tree, node.func.value, cst.FunctionDef):
+                yield from _in_expression(inner, made.body, depth - 1)
 
 
-def _defined(program: Program, tree: Tree, name: str, kind: type[D]) -> Iterator[tuple[Tree, D]]:
+def _defined(tree: Tree, name: str, kind: type[D]) -> Iterator[tuple[Tree, D]]:
     """What a text means by the name of a function, or of a class, where it is one."""
-    for source, node in index_of(program).defined(name, tree.source):
-        other = tree_of(program, source)
+    for source, node in index_of(tree.program).defined(name, tree.source):
+        other = tree_of(tree.program, source)
         for found in other.candidates(source.place(node.lineno)):
             if isinstance(found, (cst.FunctionDef, cst.ClassDef)):
                 yield from [(other, found)] if isinstance(found, kind) else ()
                 return
 
 
-def _flag(tree: Tree, imports: Imports, node: cst.CSTNode) -> list[_Flag]:
+def _flag(tree: Tree, node: cst.CSTNode) -> list[_Flag]:
     """The `inplace` argument of a torch.nn constructor, or of `partial(nn.ReLU, inplace=True)`."""
     if not isinstance(node, cst.Call):
         return []
-    full = imports.full(dotted(node.func))
+    full = tree.imports.full(dotted(node.func))
     flag = inplace_argument(node, full)
     if full == "functools.partial" and node.args:
-        full = imports.full(dotted(node.args[0].value))
+        full = tree.imports.full(dotted(node.args[0].value))
     made = full.startswith("torch.nn.") and not full.startswith("torch.nn.functional.")
     return [_Flag(tree, node, flag)] if made and flag is not None else []

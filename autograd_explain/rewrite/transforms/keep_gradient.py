@@ -12,7 +12,7 @@ from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_ends
-from ..engine.blocks import suite
+from ..engine.blocks import suite, with_guard
 from ..engine.cst_tools import (
     block,
     dotted,
@@ -20,6 +20,7 @@ from ..engine.cst_tools import (
     head,
     make,
     method_name,
+    pairs,
     positional_parameters,
     repeatable,
     same,
@@ -29,10 +30,9 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft, Drafts
-from ..engine.imports import imports_at
-from ..engine.tree import Statement, Tree, opening, position, statement_at, tree_at
+from ..engine.tree import Statement, Tree, opening, statement_at, tree_at
 from .casts import leaf_moved
-from .grad_mode import is_off, with_guard
+from .grad_mode import is_off
 from .uncut import apply_patches, called
 
 _VIEWS = frozenset(
@@ -50,33 +50,27 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     causes = [e.place for e in finding.events if e.what is What.CAUSE]
     causes = [p for p in causes if p is None or p.line_id != read]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
-    over = _gone_through(program, place, names) if _are_apart(finding) else frozenset[str]()
+    made = [t.grad_fn or "" for t in finding.tensors]
+    over = frozenset[str]()
+    if not any(name.startswith(("Unbind", "Select")) for name in made):
+        # What is gone through for the tensors holds them: rows of one are made anew.
+        tree, statement = statement_at(program, place)
+        over = frozenset(tree.code(loop.iter) for loop in _loops_of(tree, statement, names))
     for places in (causes, causes[:1]):
-        edits = _after_all(program, places, names, over)
-        if edits:
+        if edits := _after_all(program, places, names, over):
             return edits
     for at in named:  # the statement may name what comes of the tensor, not the tensor
-        found = _names_one(program, at, names | over)
-        edits = _after_all(program, [at], names, over) if found else None
-        if edits:
-            return edits
+        tree, statement = statement_at(program, at)
+        leaves = single_targets(statement)
+        if any(same(tree, leaf, name) for leaf in leaves for name in names | over):
+            if edits := _after_all(program, [at], names, over):
+                return edits
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
 
 
-def _are_apart(finding: Finding) -> bool:
-    """Whether what is gone through for the tensors holds them: rows of one are made anew."""
-    made = [t.grad_fn or "" for t in finding.tensors]
-    return not any(name.startswith(("Unbind", "Select")) for name in made)
-
-
-def _gone_through(program: Program, place: Place | None, names: set[str]) -> frozenset[str]:
-    """`maps` of the `a.grad for a in maps`, or of the loop, that reads the gradient of an `a`."""
-    tree, statement = statement_at(program, place)
-    loops = [] if statement is None else _loops_of(tree, statement, names)
-    return frozenset(tree.code(loop.iter) for loop in loops)
-
-
-def _loops_of(tree: Tree, statement: Statement, names: set[str]) -> list[cst.For | cst.CompFor]:
+def _loops_of(
+    tree: Tree, statement: Statement | None, names: set[str]
+) -> list[cst.For | cst.CompFor]:
     """The loops around a statement and inside it that give one of the names its value."""
     nodes = (*tree.loops(statement), *head(statement))
     loops = [n for n in nodes if isinstance(n, (cst.For, cst.CompFor))]
@@ -98,7 +92,7 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
     started = [s for s in block[:at] if any(method_name(n) == "backward" for n in walk(s))]
     if part is None or not started or not _is_got_anew(tree, started[-1], anchor, part):
         return None
-    new = _call(program, part) if over is None else _each(program, tree, started[-1], part)
+    new = _call(tree, part) if over is None else _each(tree, started[-1], part)
     return Draft(tree).before(started[-1], [new]).edits()
 
 
@@ -112,7 +106,7 @@ def _at_the_parameter(program: Program, place: Place | None, names: set[str]) ->
     meant = [name for name in given if name in names and name != "self"]
     if len(meant) != 1:
         return None
-    return Draft(tree).before(opening(function.body), [_call(program, cst.Name(meant[0]))]).edits()
+    return Draft(tree).before(opening(function.body), [_call(tree, cst.Name(meant[0]))]).edits()
 
 
 def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExpression | None:
@@ -129,11 +123,11 @@ def _is_got_anew(
     block, _ = tree.siblings(backward)
     root = next((n.value for n in walk(part) if isinstance(n, cst.Name)), "")
     giving = [s for s in block if any(dotted(t) == root for t in targets(s))]
-    before = [s for s in giving if position(block, s) < position(block, backward)]
-    later = [s for s in giving[len(before) :] if position(block, s) < position(block, reading)]
+    before = [s for s in giving if tree.start(s) < tree.start(backward)]
+    later = [s for s in giving[len(before) :] if tree.start(s) < tree.start(reading)]
     last = before[-1] if before else None
     called = isinstance(last, cst.Assign) and isinstance(last.value, cst.Call)
-    loop = next(iter(tree.loops(backward)), None)
+    loop = tree.outer(backward)
     if last is None and isinstance(loop, cst.For) and tree.block_of(backward) is loop.body:
         called = root in map(dotted, unpacked(loop.target))
     return called and not later and repeatable(part)
@@ -143,13 +137,10 @@ def gradient_of_whole(program: Program, place: Place) -> Edits | None:
     """`x[k].grad` -> `x.grad[k]`, `x.view(n).grad` -> `x.grad.view(n)`, wherever the statement
     reads one: a part that is taken anew has no gradient, the tensor that it is a part of has."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
     draft = Draft(tree)
     for node in head(statement):
         if isinstance(node, cst.Attribute) and node.attr.value == "grad":
-            new = _part_of_gradient(node.value)
-            if new is not None:
+            if new := _part_of_gradient(node.value):
                 draft.replace(node, new)
     return draft.edits()
 
@@ -171,14 +162,12 @@ def _after_all(
     drafts = Drafts()
     for place in places:
         draft = drafts[tree_at(program, place)]
-        if place is None or not _after(program, draft, place, names, over):
+        if place is None or not _after(draft, place, names, over):
             return None
     return drafts.edits()
 
 
-def _after(
-    program: Program, draft: Draft, place: Place, names: set[str], over: frozenset[str]
-) -> bool:
+def _after(draft: Draft, place: Place, names: set[str], over: frozenset[str]) -> bool:
     tree = draft.tree
     statement = tree.statement(place)
     if not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
@@ -191,13 +180,10 @@ def _after(
     if not meant or not all(repeatable(t) for t in meant):
         return False
     held = _held(tree, statement, target, over)
-    if held is not None:
-        draft.after(statement, [_each(program, tree, statement, held)])
-    elif len(meant) > 1:
-        display = cst.Tuple([cst.Element(t) for t in meant])
-        draft.after(statement, [_each(program, tree, statement, display)])
-    else:
-        draft.after(statement, [_call(program, meant[0])])
+    if held is None and len(meant) > 1:
+        held = cst.Tuple([cst.Element(t) for t in meant])
+    new = _call(tree, meant[0]) if held is None else _each(tree, statement, held)
+    draft.after(statement, [new])
     return True
 
 
@@ -209,12 +195,6 @@ def _held(
     if isinstance(value, cst.DictComp):
         return expression("{x}.values()", x=target)
     return target if isinstance(value, cst.ListComp) or tree.code(target) in over else None
-
-
-def _names_one(program: Program, place: Place | None, names: set[str]) -> bool:
-    tree, statement = statement_at(program, place)
-    leaves = [] if statement is None else single_targets(statement)
-    return any(same(tree, leaf, name) for leaf in leaves for name in names)
 
 
 def _is_made_by(
@@ -233,24 +213,18 @@ def _is_made_by(
     return not given or any(same(tree, target, name) for name in names)
 
 
-def _call(program: Program, target: cst.BaseExpression) -> Statement:
+def _call(tree: Tree, target: cst.BaseExpression) -> Statement:
     """The call; guarded where the program also runs the statement with gradients off, since
     `retain_grad()` raises on a tensor that does not require grad."""
-    if _ever_off(program):
+    nodes = index_of(tree.program).nodes(ast.expr, naming=_OFF)
+    if any(last_name(n) in _OFF for _, n in nodes):
         return block("if {x}.requires_grad:\n    {x}.retain_grad()", x=target)
     return make("{x}.retain_grad()", x=target)
 
 
-def _each(
-    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
-) -> cst.For:
+def _each(tree: Tree, statement: Statement, target: cst.BaseExpression) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
-    return cst.For(name, target, suite([_call(program, name)]))
-
-
-def _ever_off(program: Program) -> bool:
-    nodes = index_of(program).nodes(ast.expr, naming=_OFF)
-    return any(last_name(n) in _OFF for _, n in nodes)
+    return cst.For(name, target, suite([_call(tree, name)]))
 
 
 def flag_moved(program: Program, finding: Finding) -> Edits | None:
@@ -290,19 +264,19 @@ def updates_in_place(
     `updates` tells of each place whether the gradient is to be reset behind the write.  None where
     `augmented` statements are asked for and one of them has to be `copy_`.
     """
-    drafts, seen = Drafts(), list[Statement]()
+    drafts, seen = Drafts(), set[Statement]()
     for place, reset in updates.items():
-        tree, imports = tree_at(program, place), imports_at(program, place)
-        statement, guard = tree.statement(place), imports.local("torch.no_grad")
+        tree, statement = statement_at(program, place)
+        guard = tree.imports.local("torch.no_grad")
         if statement is None or guard is None:
             return None
-        if any(statement is s for s in seen):
+        if statement in seen:
             continue  # `a, b = …` is one statement
-        seen.append(statement)
+        seen.add(statement)
         lines = _written(tree, statement, reset)
         if not lines or (augmented and not isinstance(lines[0], (cst.AugAssign, cst.For))):
             return None
-        if not any(is_off(imports, s) for s in tree.ancestors(statement)):
+        if not any(is_off(tree.imports, s) for s in tree.ancestors(statement)):
             lines = [with_guard(guard, suite(lines))]
         drafts[tree].instead(statement, lines)
     return drafts.edits()
@@ -319,18 +293,12 @@ def _written(tree: Tree, statement: Statement, reset: bool) -> list[Statement]:
             return []
         body = suite(_into(tree, loop.target, value.elt, reset))
         return [cst.For(loop.target, target, body)]
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
-        pairs = [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=False)]
-        return (
-            [s for t, v in pairs for s in _into(tree, t, v, reset)] if _apart(tree, pairs) else []
-        )
-    return _into(tree, target, value, reset) if repeatable(target) else []
-
-
-def _apart(tree: Tree, pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]]) -> bool:
-    """Whether no value reads what a write before it has changed."""
-    before = [(tree.code(t), v) for i, (t, _) in enumerate(pairs) for _, v in pairs[i + 1 :]]
-    return not any(same(tree, n, code) for code, value in before for n in walk(value))
+    found = pairs(statement)
+    behind = ((tree.code(t), v) for i, (t, _) in enumerate(found) for _, v in found[i + 1 :])
+    mixed = any(same(tree, n, code) for code, later in behind for n in walk(later))
+    if mixed or not repeatable(target):
+        return []  # a value would read what a write before it has changed
+    return [s for t, v in found for s in _into(tree, t, v, reset)]
 
 
 def _into(

@@ -11,7 +11,7 @@ from typing import cast
 import libcst as cst
 
 from ...arguments import bind, given_by
-from ...program import Program, called_name
+from ...program import called_name
 from ...program_index import index_of
 from ..analysis.effects import bound_in, parameter_names
 from ..engine.blocks import suite
@@ -34,15 +34,6 @@ _ITERATORS = frozenset(
 )
 
 
-def constructor_of(
-    tree: Tree, inside: Statement | None
-) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
-    """The method around a statement, and its class."""
-    method = tree.around(inside, cst.FunctionDef)
-    owner = None if method is None else tree.scope_of(method)
-    return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
-
-
 @dataclass(frozen=True, eq=False)
 class Kept:
     """`path` is how later code spells the local; `saved` puts it there, None where the
@@ -54,12 +45,20 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Constructor:
-    """A class, the method of it that computes, and what else the program has."""
+    """A class, and the method of it that computes."""
 
-    program: Program
     tree: Tree
     owner: cst.ClassDef
     method: cst.FunctionDef
+
+
+def constructor_of(tree: Tree, inside: Statement | None) -> Constructor | None:
+    """The method around a statement, and its class."""
+    method = tree.around(inside, cst.FunctionDef)
+    owner = tree.around(method, cst.ClassDef)
+    if method is None or owner is None or tree.scope_of(method) is not owner:
+        return None
+    return Constructor(tree, owner, method)
 
 
 def kept_locals(
@@ -70,7 +69,8 @@ def kept_locals(
     name themselves."""
     bound = {name for s in run for node in walk(s) for name in _own_names(node)}
     given = (value for name in locals_read for value in _given(where, name))
-    if not bound.isdisjoint(locals_read) or any(map(_may_run_out, given)):
+    once = (isinstance(v, ast.GeneratorExp) or called_name(v) in _ITERATORS for v in given)
+    if not bound.isdisjoint(locals_read) or any(once):
         return None
     return {name: _kept(where, name, run) for name in locals_read}
 
@@ -118,14 +118,9 @@ def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept:
 def _given(where: Constructor, local: str) -> Iterator[ast.expr]:
     """What the program's calls of the class give for a parameter, its default included."""
     names = positional_parameters(where.method)[1:]
-    for _, call in index_of(where.program).calls_of(where.owner.name.value):
+    for _, call in index_of(where.tree.program).calls_of(where.owner.name.value):
         given = bind(names, given_by(call)).get(local)
         yield from () if given is None else (given,)
-
-
-def _may_run_out(node: ast.expr) -> bool:
-    called = called_name(node) if isinstance(node, ast.Call) else ""
-    return isinstance(node, ast.GeneratorExp) or called in _ITERATORS
 
 
 def _attribute_of(where: Constructor, local: str, run: Sequence[Statement]) -> str:
@@ -133,17 +128,13 @@ def _attribute_of(where: Constructor, local: str, run: Sequence[Statement]) -> s
     there is none."""
     if local in bound_in(where.method.body):
         return ""
-    above = takewhile(lambda s: all(s is not r for r in run), statements_in(where.method.body))
+    above = takewhile(lambda s: s not in run, statements_in(where.method.body))
     for statement in above:
         if isinstance(statement, cst.Assign) and dotted(statement.value) == local:
             for path in named_targets(statement):
                 owner, _, name = path.partition(".")
-                if owner == "self" and len(list(_stores(where.program, name))) == 1:
+                known = (n for _, n in index_of(where.tree.program).nodes(ast.Attribute))
+                stores = [n for n in known if n.attr == name and not isinstance(n.ctx, ast.Load)]
+                if owner == "self" and len(stores) == 1:
                     return path
     return ""
-
-
-def _stores(program: Program, name: str) -> Iterator[ast.Attribute]:
-    for _, node in index_of(program).nodes(ast.Attribute):
-        if node.attr == name and not isinstance(node.ctx, ast.Load):
-            yield node

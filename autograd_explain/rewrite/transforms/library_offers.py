@@ -14,13 +14,10 @@ import libcst as cst
 
 from ...model import Edits, Place, Safety
 from ...program import Program
-from ...program_index import index_of
 from ..engine.cst_tools import calls_in, dotted, expression
-from ..engine.draft import Draft
-from ..engine.edits import merge
-from ..engine.imports import Imports
+from ..engine.draft import Draft, Drafts
 from ..engine.proposal import Proposal
-from ..engine.tree import Tree, statement_at, tree_of
+from ..engine.tree import Tree, statement_at
 
 Offer: TypeAlias = tuple[str, Callable[[], Edits | None]]
 
@@ -29,11 +26,10 @@ def recorded_instead(program: Program, place: Place) -> Iterator[Offer]:
     """`odeint_adjoint(f, x)` -> `odeint(f, x)` in the statement at `place`: of the functions of a
     library that take the same, the one without what the other's name adds."""
     tree, statement = statement_at(program, place)
-    imports = Imports.of(program, tree.source)
     for call in calls_in(statement):
-        full = imports.full(dotted(call.func))
+        full = tree.imports.full(dotted(call.func))
         for other in _plainer(full, call):
-            yield other, partial(_calls_other, program, tree, call, full, other)
+            yield other, partial(_calls_other, tree, call, full, other)
 
 
 def offered_instead(program: Program, place: Place | None) -> Iterator[Proposal]:
@@ -71,34 +67,24 @@ def _takes(function: FunctionType, call: cst.Call) -> bool:
     return True
 
 
-def _calls_other(
-    program: Program, tree: Tree, call: cst.Call, full: str, other: str
-) -> Edits | None:
-    """The other one under its own name, or under that which the program knows the first by."""
+def _calls_other(tree: Tree, call: cst.Call, full: str, other: str) -> Edits | None:
+    """The other one under its own name, or under that which the program knows the first by:
+    `from m import f as g` -> `from m import other as g`, where the program imports it."""
     owner, _, known = full.rpartition(".")
-    name = Imports.of(program, tree.source).local(f"{owner}.{other}")
+    name = tree.imports.local(f"{owner}.{other}")
     if name is not None:
         return Draft(tree).replace(call.func, expression(name)).edits()
-    return merge(*_imported(program, tree, owner, known, other))
+    drafts = Drafts()
+    for found in tree.namespace:
+        imports = (s for s in found.statements if isinstance(s, cst.ImportFrom))
+        for names in (s.names for s in imports if dotted(s.module) == owner):
+            for alias in () if isinstance(names, cst.ImportStar) else names:
+                if dotted(alias.name) == known:
+                    drafts[found].replace(alias, _renamed(alias, other))
+    return drafts.edits()
 
 
-def _imported(
-    program: Program, tree: Tree, owner: str, known: str, other: str
-) -> Iterator[Edits | None]:
-    """`from m import f as g` -> `from m import other as g`, where the program imports it."""
-    for source in index_of(program).namespace(tree.source):
-        found = tree_of(program, source)
-        for statement in found.statements:
-            if not isinstance(statement, cst.ImportFrom) or statement.module is None:
-                continue
-            if dotted(statement.module) == owner and not isinstance(
-                statement.names, cst.ImportStar
-            ):
-                named = (a for a in statement.names if dotted(a.name) == known)
-                yield from (_renamed(Draft(found), alias, other) for alias in named)
-
-
-def _renamed(draft: Draft, alias: cst.ImportAlias, other: str) -> Edits | None:
+def _renamed(alias: cst.ImportAlias, other: str) -> cst.ImportAlias:
     known_by = alias.asname or cst.AsName(cst.ensure_type(alias.name, cst.Name))
     kept = None if dotted(known_by.name) == other else known_by
-    return draft.replace(alias, alias.with_changes(name=cst.Name(other), asname=kept)).edits()
+    return alias.with_changes(name=cst.Name(other), asname=kept)

@@ -14,8 +14,8 @@ from ...program_index import Definition, index_of
 from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, named_targets, single_targets
 from ..engine.draft import Drafts
-from ..engine.imports import Imports, imports_at
-from ..engine.tree import Statement, Tree, statement_at, tree_of
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree, statement_at
 
 _At = tuple[Tree, cst.Assign]
 
@@ -28,19 +28,17 @@ def made_again(
     when they were made.  `moved`: and not before, where nothing in between reads them.
     `optimizer` is where one is known to be made."""
     tree, own = statement_at(program, place)
-    made = [] if own is None else holders(program, tree, own, optimizer)
+    made = [] if own is None else holders(tree, own, optimizer)
     if own is None or not made or tree.block_of(own) is None:
         return None
     drafts = Drafts()
     drafts[tree].after(own, [s for _, s in made])
-    for other, statement in made if moved and not _read_before(program, tree, own, made) else ():
+    for other, statement in made if moved and not _read_before(tree, own, made) else ():
         drafts[other].remove(statement)
     return drafts.edits()
 
 
-def holders(
-    program: Program, tree: Tree, own: Statement, optimizer: Place | None = None
-) -> Sequence[_At]:
+def holders(tree: Tree, own: Statement, optimizer: Place | None = None) -> Sequence[_At]:
     """The statements above, at the same level of functions, that give an optimizer parameters of
     what `own` changes or replaces, those that list these, and those that get the optimizer: a
     scheduler's, and what its name stands for from there on."""
@@ -54,12 +52,12 @@ def holders(
                 add(listed)
         made[at[1]] = at
 
-    for other, statement in _above(program, tree, own) if names else ():
+    for other, statement in _above(tree, own) if names else ():
         if not isinstance(statement, cst.Assign):
             continue
         holds = reads_any(statement, optimizers)
         given = holds or reads_any(statement, {*names, *lists})
-        if given and _makes_optimizer(program, other, statement, optimizer):
+        if given and _makes_optimizer(other, statement, optimizer):
             add((other, statement))
             optimizers |= named_targets(statement)
         elif holds and (
@@ -71,22 +69,19 @@ def holders(
     return list(made.values())
 
 
-def _makes_optimizer(
-    program: Program, tree: Tree, statement: cst.Assign, optimizer: Place | None
-) -> bool:
+def _makes_optimizer(tree: Tree, statement: cst.Assign, optimizer: Place | None) -> bool:
     """Whether what a statement makes is an optimizer: by the class that it calls, by what its name
     stands for now, or by what the function that it calls returns."""
-    place = tree.place(statement)
-    if imports_at(program, place).full(_callee(statement)).startswith("torch.optim."):
+    place, program = tree.place(statement), tree.program
+    if tree.imports.full(_callee(statement)).startswith("torch.optim."):
         return True
     if optimizer is not None and place.line_id == optimizer.line_id:
         return True
     if isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None:
         if any(_is_optimizer(program.names.get(name)) for name in named_targets(statement)):
             return isinstance(statement.value, cst.Call)
-    node, index = program.statement_at(place), index_of(program)
-    call = node.value if isinstance(node, ast.Assign) else None
-    called = index.called(tree.source, call) if isinstance(call, ast.Call) else None
+    call = getattr(program.statement_at(place), "value", None)
+    called = index_of(program).called(tree.source, call) if isinstance(call, ast.Call) else None
     return called is not None and _returns_optimizer(program, called)
 
 
@@ -109,24 +104,23 @@ def _returns_optimizer(program: Program, function: Definition) -> bool:
     return False
 
 
-def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_At]) -> bool:
+def _read_before(tree: Tree, own: Statement, made: Sequence[_At]) -> bool:
     """Whether a statement up to `own` reads what was made, or calls what does; those that make it
     aside."""
     given = set[str]().union(*(named_targets(s) for _, s in made))
-    for _, statement in _above(program, tree, own):
-        if reads_any(statement, given) and all(statement is not m for _, m in made):
+    makers = [statement for _, statement in made]
+    for _, statement in _above(tree, own):
+        if reads_any(statement, given) and statement not in makers:
             if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
                 return True
             given.add(statement.name.value)
     return False
 
 
-def _above(program: Program, tree: Tree, own: Statement) -> Iterator[tuple[Tree, Statement]]:
-    scope, top = tree.scope_of(own), isinstance(tree.scope_of(own), cst.Module)
-    sources = index_of(program).namespace(tree.source) if top else ()
-    for source in sources:
-        if source.cell is not None and source.cell < (tree.source.cell or 0):
-            other = tree_of(program, source)
+def _above(tree: Tree, own: Statement) -> Iterator[tuple[Tree, Statement]]:
+    scope = tree.scope_of(own)
+    for other in tree.namespace if scope is tree.module else ():
+        if other.source.cell is not None and other.source.cell < (tree.source.cell or 0):
             yield from ((other, s) for s in other.statements if other.scope_of(s) is other.module)
     for statement in tree.statements:
         if tree.start(statement) < tree.start(own) and tree.scope_of(statement) is scope:

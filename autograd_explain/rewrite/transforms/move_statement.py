@@ -12,8 +12,8 @@ from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import Effects, bound_in, effects, reads_any
-from ..engine.draft import Draft, Drafts
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
+from ..engine.draft import Drafts
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at, tree_of
 
 
 def move(
@@ -40,10 +40,20 @@ def move(
     target = other.statement(goal)
     if not run or target is None:
         return None
-    if tree is other:
-        run = _with_blocks(tree, run, target)
-        return _move_within(tree, run, target, after, checked, unseen)
-    return _move_across(program, (tree, run), (other, target), after, checked)
+    run = _with_blocks(tree, run, target) if tree is other else run
+    found = in_order(tree, run[0], other, target)
+    if found is None or found[1] in run:
+        return None
+    order, level = found
+    start, end, at = map(order.index, (run[0], run[-1], level))
+    between = order[end + 1 : at + after] if at > end else order[at + after : start]
+    if (tree is other and not between) or (checked and not _may_pass(run, between, unseen)):
+        return None
+    if at < start and any(_needs(s, b) for s in run for b in between):
+        return None
+    drafts = Drafts()
+    drafts[tree].move(run, level, after, drafts[other])
+    return drafts.edits()
 
 
 move_after, move_before = partial(move, after=True), partial(move, after=False)
@@ -55,28 +65,7 @@ def run_between(tree: Tree, first: Statement | None, last: Statement | None) -> 
     if first is None or last is None or block is None or block is not tree.block_of(last):
         return []
     inside, start = tree.siblings(first)
-    return inside[start : position(inside, last) + 1]
-
-
-def _move_within(
-    tree: Tree,
-    run: list[Statement],
-    target: Statement,
-    after: bool,
-    checked: bool,
-    unseen: bool,
-) -> Edits | None:
-    inside, start = tree.siblings(run[0])
-    level = lifted(tree, target, tree.block_of(run[0]))
-    if not inside or level is None or any(level is s for s in run):
-        return None
-    goal, end = position(inside, level), start + len(run) - 1
-    between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
-    if not between or (checked and not _may_pass(run, between, unseen)):
-        return None
-    if goal < start and any(_needs(s, b) for s in run for b in between):
-        return None
-    return Draft(tree).move(run, level, after).edits()
+    return inside[start : inside.index(last) + 1]
 
 
 def _needs(statement: Statement, earlier: Statement) -> bool:
@@ -87,7 +76,7 @@ def _needs(statement: Statement, earlier: Statement) -> bool:
 
 def _may_pass(run: list[Statement], between: list[Statement], unseen: bool) -> bool:
     """Whether a run is independent of what it passes, but for what the last of it may read."""
-    if not unseen or not all(isinstance(s, cst.Expr) for s in run):
+    if not unseen or not between or not all(isinstance(s, cst.Expr) for s in run):
         return independent(run, between)
     last = effects(between[-1])
     changed = Effects(writes=last.writes, barrier=last.barrier)
@@ -115,49 +104,22 @@ def _only_updates(loop: cst.CSTNode | None) -> bool:
     )
 
 
-def _move_across(
-    program: Program,
-    origin: tuple[Tree, list[Statement]],
-    goal: tuple[Tree, Statement],
-    after: bool,
-    checked: bool,
-) -> Edits | None:
-    """From one cell's top level to another's."""
-    (tree, run), (other, target) = origin, goal
-    level = lifted(other, target, other.module)
-    if tree.block_of(run[0]) is not tree.module or level is None:
+def in_order(
+    tree: Tree, statement: Statement, other: Tree, target: Statement
+) -> tuple[list[Statement], Statement] | None:
+    """Statements in the order they ran in, from one to what holds the target among them: those of
+    its block, or of the top levels of the cells from its own to that of the target."""
+    level = lifted(other, target, tree.block_of(statement) if tree is other else other.module)
+    if level is None or tree is other:
+        return None if level is None else (tree.siblings(statement)[0], level)
+    runs, known = index_of(tree.program).runs, {tree.source: tree, other.source: other}
+    ran = sorted(runs.index(source) for source in known if source in runs)
+    if tree.block_of(statement) is not tree.module or len(ran) < 2:
         return None
-    between = statements_across(program, (tree, run), (other, level), after)
-    if between is None or (checked and not independent(run, between)):
-        return None
-    drafts = Drafts()
-    drafts[tree].move(run, level, after, drafts[other])
-    return drafts.edits()
-
-
-def statements_across(
-    program: Program,
-    origin: tuple[Tree, list[Statement]],
-    goal: tuple[Tree, Statement],
-    after: bool,
-) -> list[Statement] | None:
-    """What ran between a run of one cell and a point of another; None where that is not known."""
-    (tree, run), (other, target) = origin, goal
-    runs = index_of(program).runs
-    if tree.source not in runs or other.source not in runs:
-        return None
-    here, there = runs.index(tree.source), runs.index(other.source)
-    own, theirs = statements_in(tree.module), statements_in(other.module)
-    at = position(theirs, target)
-    middle: list[Statement] = []
-    for source in runs[min(here, there) + 1 : max(here, there)]:
-        between = tree_of(program, source)
-        if not between.parsed:
-            return None
-        middle += statements_in(between.module)
-    if here < there:
-        return [*own[position(own, run[-1]) + 1 :], *middle, *theirs[: at + after]]
-    return [*theirs[at + after :], *middle, *own[: position(own, run[0])]]
+    first, last = ran
+    trees = [known.get(s) or tree_of(tree.program, s) for s in runs[first : last + 1]]
+    found = [s for between in trees for s in statements_in(between.module)]
+    return (found, level) if all(between.parsed for between in trees) else None
 
 
 def lifted(tree: Tree, statement: Statement, block: cst.CSTNode | None) -> Statement | None:
@@ -185,7 +147,7 @@ def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
     those of the statement itself where nothing is switched.
     """
     tree, statement = statement_at(program, place)
-    inside, at = ([], 0) if statement is None else tree.siblings(statement)
+    inside, at = tree.siblings(statement)
     if not inside:
         return None
     pairs = zip(reversed(inside[:at]), inside[at + 1 :], strict=False)

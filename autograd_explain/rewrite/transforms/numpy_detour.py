@@ -53,17 +53,18 @@ class _Detour:
     def imports(self) -> Imports:
         return Imports.of(self.program, self.source)
 
-    @property
-    def torch(self) -> str | None:
-        """The name that torch has there."""
-        return self.imports.local("torch")
-
     def at(self, node: ast.AST) -> Place:
         return replace(self.place, span=self.source.span(node))
 
     def computes(self, node: ast.AST) -> bool:
         """Whether an expression is computed of the arrays."""
         return contains(node, self.left) or reads(node, self.arrays)
+
+    def foreign(self, node: ast.expr) -> list[ast.Name | ast.Attribute]:
+        """The arrays from elsewhere that an expression computes with."""
+        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        named = (n for n in sides if isinstance(n, (ast.Name, ast.Attribute)))
+        return [n for n in named if not (self.computes(n) or _is_operand(self, n))]
 
     @property
     def returns(self) -> list[ast.Call]:
@@ -83,14 +84,12 @@ class _Detour:
 def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | None:
     """The whole detour that begins with `left` (`c.detach().numpy()`) in torch; [] where no tensor
     is made of it again, None where a part of it cannot be said in torch."""
-    source, detour = program.source_at(place), _detour(program, place, left)
-    if source is None or detour is None:
-        return None
-    if not detour.returns:
-        return []
+    detour = _detour(program, place, left)
+    if detour is None or not detour.returns:
+        return None if detour is None else []
     if _read_elsewhere(detour) or any(_writes(s, detour.arrays) for s in detour.parts):
         return None
-    patches = without_cut(program, replace(place, span=source.span(left)))
+    patches = without_cut(program, detour.at(left))
     for node in detour.computing:
         found = _call(detour, node) if isinstance(node, ast.Call) else _operands(detour, node)
         if found is None:
@@ -118,10 +117,7 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
     """The arrays from elsewhere that an array is computed with, as tensors."""
-    torch = detour.torch
-    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
-    others = [n for n in sides if isinstance(n, (ast.Name, ast.Attribute))]
-    arrays = [n for n in others if not (detour.computes(n) or _is_operand(detour, n))]
+    torch, arrays = detour.imports.local("torch"), detour.foreign(node)
     tensor = without_ending(detour.left)
     on_device = ".cpu" in ast.unparse(detour.left) and isinstance(tensor, (ast.Name, ast.Attribute))
     device = f", device={ast.unparse(tensor)}.device" if on_device else ""
@@ -132,19 +128,11 @@ def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
 def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
     """Whether NumPy would go on computing with the value once it does not leave torch: in a call
     that no patch changes, or with an array."""
-    source = detour.source
-    changed = {p.span for p in patches if p.source is source}
-    for node in detour.computing:
-        if isinstance(node, ast.Call) and _is_numpy_call(detour.imports, node):
-            if source.span(node.func) not in changed:
-                return True
-        if isinstance(node, ast.BinOp):
-            sides = [s for s in (node.left, node.right) if not detour.computes(s)]
-            names = [s for s in sides if isinstance(s, (ast.Name, ast.Attribute))]
-            spans = [source.span(n) for n in names if not _is_operand(detour, n)]
-            if any(s.start not in changed for s in spans):
-                return True
-    return False
+    source, nodes = detour.source, list(detour.computing)
+    calls = (n for n in nodes if isinstance(n, ast.Call) and _is_numpy_call(detour.imports, n))
+    stay = {source.span(call.func) for call in calls}
+    stay |= {source.span(array).start for node in nodes for array in detour.foreign(node)}
+    return not stay <= {p.span for p in patches if p.source == source}
 
 
 def _read_elsewhere(detour: _Detour) -> bool:

@@ -35,6 +35,7 @@ from ..engine.cst_tools import (
     head,
     make,
     named,
+    pairs,
     repeatable,
     runs_once,
     same,
@@ -43,7 +44,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, only
 from ..engine.edits import then
-from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .clone import functional_write
 from .grad_mode import blocks_around
@@ -62,19 +62,18 @@ def out_of_place(program: Program, place: Place, target: str | None = None) -> E
     where the new tensor would not reach those who read the old one.
     """
     tree = tree_at(program, place)
-    imports = imports_at(program, place)
-    sites = (_Site(program, tree, statement, target) for statement in tree.candidates(place))
-    return only(draft for site in sites for draft in _drafts(site, imports))
+    sites = (_Site(tree, statement, target) for statement in tree.candidates(place))
+    return only(draft for site in sites for draft in _drafts(site))
 
 
-def _drafts(site: _Site, imports: Imports) -> Iterator[Draft]:
+def _drafts(site: _Site) -> Iterator[Draft]:
     own = _own_write(site)
     if own is not None and site.means(own[0]):
         draft, written = Draft(site.tree), without_data(own[0])
         if site.can_assign(written):
             draft.instead(site.statement, [make("{x} = {v}", x=written, v=own[1])])
         yield draft
-    for call in inplace_calls(site.tree, imports, site.statement):
+    for call in site.calls:
         if site.means(call.target):
             yield _new_value(site, call)
 
@@ -107,10 +106,10 @@ def value_of_write(program: Program, place: Place) -> str | None:
     tree, statement = statement_at(program, place)
     if statement is None:
         return None
-    site = _Site(program, tree, statement, None)
+    site = _Site(tree, statement)
     own = _own_write(site)
     value = None if own is None else own[1]
-    for call in inplace_calls(tree, imports_at(program, place), statement):
+    for call in site.calls:
         if isinstance(statement, cst.Expr) and call.node is statement.value:
             value = _in_graph(site, call.value, call.target)
     return None if value is None else tree.code(value)
@@ -124,18 +123,17 @@ def value_alone(program: Program, place: Place) -> Edits | None:
     the parameter again.
     """
     tree, statement = statement_at(program, place)
-    if statement is None:
+    scope = None if statement is None else tree.scope_of(statement)
+    if statement is None or not isinstance(scope, cst.FunctionDef):
         return None
-    if not isinstance(tree.scope_of(statement), cst.FunctionDef):
-        return None
-    calls = inplace_calls(tree, imports_at(program, place), statement)
+    calls = _Site(tree, statement).calls
     if len(calls) != 1 or not isinstance(calls[0].target, cst.Attribute):
         return None
     call = calls[0]
     if isinstance(statement, cst.Expr) and statement.value is call.node:
         return None
     written = tree.code(call.target)
-    reads = (n for n in walk(tree.scope_of(statement)) if isinstance(n, cst.Attribute))
+    reads = (n for n in walk(scope) if isinstance(n, cst.Attribute))
     if sum(same(tree, n, written) for n in reads) > 1:
         return None
     return Draft(tree).replace(call.node, call.value).edits()
@@ -145,38 +143,44 @@ def value_alone(program: Program, place: Place) -> Edits | None:
 class _Site:
     """A statement with an in-place operation, and which tensor the caller means by it."""
 
-    program: Program
     tree: Tree
     statement: Statement
-    target: str | None
+    target: str | None = None
+
+    @property
+    def calls(self) -> list[InplaceCall]:
+        return inplace_calls(self.tree, self.tree.imports, self.statement)
 
     def means(self, written: cst.BaseExpression) -> bool:
-        tensor = without_data(written)
-        return self.target is None or any(
-            same(self.tree, node, self.target) for node in (written, tensor)
-        )
+        meant = (written, without_data(written))
+        return self.target is None or any(same(self.tree, node, self.target) for node in meant)
+
+    def assigns(self, written: cst.BaseExpression) -> bool:
+        """`x = x.add_(1)`: the name already gets the new value."""
+        given, code = pairs(self.statement), self.tree.code(written)
+        return len(given) == 1 and same(self.tree, given[0][0], code)
 
     def can_assign(self, written: cst.BaseExpression) -> bool:
         """Whether `written = …` is possible, evaluates nothing twice and reaches every reader."""
         if isinstance(written, cst.Tuple):
             return all(self.can_assign(e.value) for e in written.elements)
         if isinstance(written, cst.Subscript):
-            part = written_tensor(self.program, self.tree, self.statement, written, self.target)
-            if part is not written:  # a part of a tensor
-                return False
+            program, tree = self.tree.program, self.tree
+            if written_tensor(program, tree, self.statement, written, self.target) is not written:
+                return False  # a part of a tensor
         elif not isinstance(written, cst.Name | cst.Attribute) or is_view(written):
             return False
         if self.loses_graph(written):
             return False
-        return repeatable(written) and can_rebind(self.program, self.tree, self.statement, written)
+        program, statement = self.tree.program, self.statement
+        return repeatable(written) and can_rebind(program, self.tree, statement, written)
 
     def loses_graph(self, written: cst.BaseExpression) -> bool:
         """Whether the new tensor is made under no_grad and read after that block.
 
         A write under no_grad leaves the tensor its history; a new tensor has none.
         """
-        imports = Imports.of(self.program, self.tree.source)
-        blocks = blocks_around(self.tree, imports, self.statement)
+        blocks = blocks_around(self.tree, self.tree.imports, self.statement)
         return isinstance(written, cst.Name) and any(
             read_later(self.tree, block, written.value) for block in blocks
         )
@@ -215,19 +219,12 @@ def _new_value(site: _Site, call: InplaceCall) -> Draft:
     if whole and isinstance(statement, cst.Expr):
         if site.can_assign(call.target):
             draft.instead(statement, [make("{x} = {v}", x=call.target, v=call.value)])
-    elif (whole and _assigned_back(site, call.target)) or _is_temporary(site, call):
+    elif (whole and site.assigns(call.target)) or _is_temporary(site, call):
         draft.replace(call.node, call.value)
     elif _may_come_first(site, call) and site.can_assign(call.target):
         draft.before(statement, [make("{x} = {v}", x=call.target, v=call.value)])
         draft.replace(call.node, call.target)
     return draft
-
-
-def _assigned_back(site: _Site, target: cst.BaseExpression) -> bool:
-    """`x = x.add_(1)`: the name already gets the new value."""
-    statement = site.statement
-    single = isinstance(statement, cst.Assign) and len(statement.targets) == 1
-    return single and same(site.tree, targets(statement)[0], site.tree.code(target))
 
 
 def _is_temporary(site: _Site, call: InplaceCall) -> bool:
@@ -267,7 +264,7 @@ def _may_come_first(site: _Site, call: InplaceCall) -> bool:
         return False
     if not runs_once(tree, call.node, statement):
         return False
-    inside = set(map(id, walk(call.node)))
+    inside = set(walk(call.node))
     readers = find(tree, statement, tree.code(call.target))
     earlier = (
         node
@@ -276,7 +273,7 @@ def _may_come_first(site: _Site, call: InplaceCall) -> bool:
         and tree.start(node) < tree.start(call.node)
         and not tree.inside(call.node, node)
     )
-    return all(id(n) in inside for n in readers) and not any(earlier)
+    return inside.issuperset(readers) and not any(earlier)
 
 
 def every_write(
@@ -302,8 +299,10 @@ def every_write(
 
     def of_next(edited: Program, now: Place) -> Edits | None:
         tree = tree_at(edited, now)
-        places = _inside(tree, around(tree))
-        return next((made for p in places if (made := make(edited, p))), None)
+        outer = list(around(tree))
+        small = (s for s in tree.statements if isinstance(s, cst.BaseSmallStatement))
+        inside = (tree.place(s) for s in small if any(tree.inside(s, node) for node in outer))
+        return next((made for p in inside if (made := make(edited, p))), None)
 
     line = replace(place, span=None)
     found = then(program, edits, make, line)
@@ -318,17 +317,9 @@ def every_write(
 def _writes_shared_part_of(program: Program, place: Place, name: str) -> bool:
     """Whether a statement writes a part of what has not been copied before it in its function."""
     tree, found = statement_at(program, place)
-    written = [] if found is None else targets(found)
-    parts = [t.value for t in written if isinstance(t, cst.Subscript)]
+    parts = [t.value for t in targets(found) if isinstance(t, cst.Subscript)]
     if found is None or not any(dotted(part) == name for part in parts):
         return False
     assigned = (n for n in walk(tree.scope_of(found)) if isinstance(n, cst.Assign))
     earlier = (tree.code(n).strip() for n in assigned if tree.start(n) < tree.start(found))
     return f"{name} = {name}.clone()" not in earlier
-
-
-def _inside(tree: Tree, nodes: Iterable[cst.CSTNode]) -> list[Place]:
-    """The places of the small statements inside some nodes."""
-    outer = list(nodes)
-    small = [s for s in tree.statements if isinstance(s, cst.BaseSmallStatement)]
-    return [tree.place(s) for s in small if any(tree.inside(s, node) for node in outer)]

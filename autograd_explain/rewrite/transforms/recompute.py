@@ -38,11 +38,10 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft, Drafts
-from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
 from .indexed_loop import counted
-from .move_statement import lifted, statements_across
+from .move_statement import in_order, lifted
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
 _At: TypeAlias = tuple[Tree, Statement]
@@ -75,7 +74,7 @@ def recompute_before(
         return None
     meant = None if step is None else _statement(program, step)
     passed = known if meant is None else [*known, meant]
-    if not all(repeatable(program, o, (tree, goal), passed) for o in known):
+    if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
     draft = Draft(tree)
     needing = _needing(tree, goal)
@@ -164,9 +163,10 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
     origin = _statement(program, call_place)
     if goal is None or origin is None or origin[0] is not tree or not _computes(origin[1]):
         return None
-    call, scopes = origin[1], [tree.scope_of(s) for s in (goal, origin[1])]
-    user, maker = (s if isinstance(s, cst.FunctionDef) else None for s in scopes)
-    if user is None or maker is None or tree.scope_of(user) is not tree.scope_of(maker):
+    call, user, maker = origin[1], tree.scope_of(goal), tree.scope_of(origin[1])
+    if not isinstance(user, cst.FunctionDef) or not isinstance(maker, cst.FunctionDef):
+        return None
+    if tree.scope_of(user) is not tree.scope_of(maker):
         return None
     read, local = effects(call).reads, local_names(user) | local_names(maker)
     if {name.partition(".")[0] for name in read} & local - {"self"}:
@@ -227,7 +227,7 @@ def compute_all_in_loop(
 ) -> Edits | None:
     """Move assignments, given in the order they ran in, into the loop around `use_place`."""
     tree, goal = _goal(program, use_place)
-    moves = [] if goal is None else _moves(program, _statements(program, places), (tree, goal))
+    moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
     if goal is None or not moves:
         return None
     if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
@@ -252,11 +252,11 @@ def compute_elements_in_loop(
 
     None where the assignments draw random numbers: the elements would not belong together."""
     tree, goal = _goal(program, use_place)
-    moves = [] if goal is None else _moves(program, _statements(program, places), (tree, goal))
+    moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
     if any(method_name(n) in _DRAWING for _, statement, _ in moves for n in walk(statement)):
         return None
     made = {name for _, statement, _ in moves for name in effects(statement).writes}
-    loops = [] if goal is None or not moves else tree.loops(goal)
+    loops = tree.loops(goal) if moves else []
     for loop in (a for a in loops if isinstance(a, cst.For)):
         taken = [(t, c) for t, c in _taken(loop) if dotted(c) in made.intersection(sequences)]
         draft = Draft(tree)
@@ -285,11 +285,11 @@ def _taken(loop: cst.For) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpressi
             )
 
 
-def _moves(program: Program, known: Sequence[_At], goal: tuple[Tree, Statement]) -> list[_Move]:
+def _moves(known: Sequence[_At], goal: _At) -> list[_Move]:
     """The assignments with whether each must stay as well; [] where one of them cannot go."""
     moves = list[_Move]()
     for origin in reversed(known):
-        needed = _needed_before(program, origin, goal, moves)
+        needed = _needed_before(origin, goal, moves)
         if needed is None:
             return []
         moves.insert(0, (*origin, needed))
@@ -312,12 +312,7 @@ def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[s
     return goal
 
 
-def _needed_before(
-    program: Program,
-    origin: _At,
-    goal: _At,
-    moves: Sequence[_Move],
-) -> bool | None:
+def _needed_before(origin: _At, goal: _At, moves: Sequence[_Move]) -> bool | None:
     """Whether a statement must stay as well when it goes into the loop around the goal, those in
     `moves` going with it; None where it cannot go."""
     tree, use = goal
@@ -327,26 +322,26 @@ def _needed_before(
     if not loops or own.barrier or not _computes(origin[1]) or takes_next(origin[1]):
         return None
     level = lifted(tree, use, tree.module) if origin[0] is not tree else use
-    if level is None or not _same_scope(tree, use, *origin):
+    if level is None or not _same_scope(origin, goal):
         return None
     written = _written_inside(tree, loops[-1], use)
     if written & own.writes or (written | effects(use).writes) & own.reads:
         return None
     if reads_any(origin[1], set[str]().union(*map(named_targets, loops))):
         return None
-    between = _between(program, origin, (tree, loops[-1]))
+    between = _between(origin, (tree, loops[-1]))
     if between is None:
         return None
-    with_it = {id(s) for _, s, _ in moves}
-    others = [s for s in between if id(s) not in with_it]
+    with_it = {s for _, s, _ in moves}
+    others = [s for s in between if s not in with_it]
     if any(rebinds_any(s, own.reads | own.writes) for s in others):
         return None
     read = {name for _, s, _ in moves for name in effects(s).reads}
     if any(reads_any(s, own.writes) and effects(s).writes & read for s in others):
         return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
-    gone = {id(s) for _, s, needed in moves if not needed}
+    gone = {s for _, s, needed in moves if not needed}
     heads = [loop.iter if isinstance(loop, cst.For) else loop.test for loop in loops]
-    still = [s for s in between if id(s) not in gone]
+    still = [s for s in between if s not in gone]
     return any(reads_any(s, own.writes) for s in (*still, *heads))
 
 
@@ -377,26 +372,17 @@ def _statements(program: Program, places: Sequence[Place]) -> list[_At]:
     return found if len(found) == len(places) else []
 
 
-def repeatable(
-    program: Program,
-    origin: _At,
-    goal: _At,
-    passed: Sequence[_At],
-) -> bool:
+def repeatable(origin: _At, goal: _At, passed: Sequence[_At]) -> bool:
     """Whether a statement computes the same there as it did here, but for the parameters and what
     the `passed` statements do."""
-    tree, statement = origin
-    other, target = goal
-    own = effects(statement)
-    if own.barrier or own.reads & own.writes or takes_next(statement):
+    own = effects(origin[1])
+    if own.barrier or own.reads & own.writes or takes_next(origin[1]):
         return False
-    if not _same_scope(other, target, tree, statement):
-        return False
-    between = _between(program, origin, goal)
+    between = _between(origin, goal) if _same_scope(origin, goal) else None
     if between is None:
         return False
-    among = {id(s) for _, s in passed}
-    others = [s for s in between if among.isdisjoint(map(id, walk(s)))]
+    among = {s for _, s in passed}
+    others = [s for s in between if among.isdisjoint(walk(s))]
     return all(not rebinds_any(s, own.reads) and _may_be_passed(s) for s in others)
 
 
@@ -433,30 +419,19 @@ def _is_update(statement: Statement) -> bool:
     return path is not None and f"{path}.grad" in effects(statement).reads
 
 
-def _between(program: Program, origin: _At, goal: _At) -> list[Statement] | None:
+def _between(origin: _At, goal: _At) -> list[Statement] | None:
     """What runs from the first statement to the second, in one block or across cells."""
-    tree, statement = origin
-    other, target = goal
-    if tree is not other:
-        level = lifted(other, target, other.module)
-        if tree.block_of(statement) is not tree.module or level is None:
-            return None
-        runs = [run.cell for run in index_of(program).runs]
-        if runs.index(tree.source.cell) > runs.index(other.source.cell):
-            return None
-        return statements_across(program, (tree, [statement]), (other, level), after=False)
-    block = tree.block_of(statement)
-    level = lifted(tree, target, block)
-    if level is None:
+    found = in_order(*origin, *goal)
+    if found is None:
         return None
-    inside, start = tree.siblings(statement)
-    end = position(inside, level)
-    inner = [] if level is target else [level]
-    return [*inside[start + 1 : end], *inner] if start < end else None
+    (order, level), (tree, statement), (other, target) = found, origin, goal
+    start, end = order.index(statement), order.index(level)
+    inner = [level] if tree is other and level is not target else []
+    return [*order[start + 1 : end], *inner] if start < end else None
 
 
-def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement) -> bool:
-    one, two = tree.scope_of(statement), other.scope_of(target)
+def _same_scope(*places: _At) -> bool:
+    one, two = (tree.scope_of(statement) for tree, statement in places)
     return one is two or (isinstance(one, cst.Module) and isinstance(two, cst.Module))
 
 
@@ -471,7 +446,7 @@ def filled_first(
     """
     for tree, call in _calls_in_loops(program, place, failed):
         loop = tree.loops(call)[0]
-        guard = Imports.of(program, tree.source).local("torch.no_grad")
+        guard = tree.imports.local("torch.no_grad")
         fixed = effects(call).reads.isdisjoint(bound_in(loop) - _begun(tree, loop, kept))
         if guard is not None and fixed and method_name(call) not in LEARNS:
             before = block(f"with {guard}():\n    {{c}}", c=bare(call))
@@ -491,19 +466,11 @@ def _begun(tree: Tree, loop: cst.For | cst.While, kept: bool) -> set[str]:
 def _calls_in_loops(
     program: Program, place: Place | None, failed: Place | None
 ) -> Iterator[tuple[Tree, cst.Call]]:
-    tree = tree_at(program, place)
+    tree, (other, at) = tree_at(program, place), statement_at(program, failed)
+    inside = [n for loop in other.loops(at) for n in walk(loop.body) if isinstance(n, cst.Call)]
     for call in tree.at(place):
         if isinstance(call, cst.Call) and tree.loops(call):
             yield tree, call
-        scope = tree.scope_of(call)
-        if isinstance(scope, cst.FunctionDef) and failed is not None:
-            yield from _of_function(tree_at(program, failed), failed, scope.name.value)
-
-
-def _of_function(tree: Tree, failed: Place, name: str) -> Iterator[tuple[Tree, cst.Call]]:
-    """The calls of a function in the loops around a place."""
-    statement = tree.statement(failed)
-    for loop in [] if statement is None else tree.loops(statement):
-        for node in walk(loop.body):
-            if isinstance(node, cst.Call) and called_name(node) == name:
-                yield tree, node
+        function = tree.scope_of(call)
+        name = function.name.value if isinstance(function, cst.FunctionDef) else None
+        yield from ((other, node) for node in inside if called_name(node) == name)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from ...arguments import bound_arguments
 from ...forward_flow import flows_out
-from ...model import Edits, Place
-from ...program import Program, Source, called_name, own_nodes
+from ...model import Edits, Place, Span
+from ...program import Program, Source, blocks, called_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import imports_at
 from .numpy_detour import handed_to, in_torch
-from .root_flag import flag_of_root, without_lines
 from .training_step import remove_statement
 from .uncut import (
     Patch,
@@ -50,37 +48,30 @@ def reconnected(
     """
     patches: dict[Patch, None] = {}
     for place in places:
-        found = list(_patches(program, place, whole)) or _detour(program, place)
-        beside = _beside(program, place)
+        source, node = program.source_at(place), node_at(program, place)
+        if source is None or node is None:
+            return None
+        run, back = _chain(source, node)
+        found: list[Patch] | None = list(_patches(program, source, run, back, whole))
+        if not found and called_name(run) == "numpy":
+            found = in_torch(program, place, run)
+        beside = _beside(program, source, place, run)
         if not found or beside is None:
             return None
         patches.update(dict.fromkeys([*found, *beside]))
     outer = _outermost(patches)
-    flags = flag_of_root(program, root)
+    flags = _flag_of_root(program, root)
     idle = _idle(outer[0]) if len(outer) == 1 else None
     if idle is not None and not flags:
         return remove_statement(program, outer[0].source.place(idle.lineno, None, idle))
     if idle is not None:
-        outer = without_lines(outer[0].source, idle)
+        outer = _without_lines(outer[0].source, idle)
     return apply_patches([*outer, *flags]) if outer else None
 
 
-def _detour(program: Program, place: Place) -> list[Patch]:
-    """What NumPy computes of the value, under names of its own, computed in torch."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
-        return []
-    whole, _ = _chain(source, node)
-    return in_torch(program, place, whole) or [] if called_name(whole) == "numpy" else []
-
-
-def _beside(program: Program, place: Place) -> list[Patch] | None:
+def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:
     """The detours that the same value takes elsewhere into the same result: in this function, and
     in those that it hands the value to."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
-        return []
-    whole, _ = _chain(source, node)
     scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
     ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
     for call in handed_to(scope, name) if ways else ():
@@ -141,37 +132,32 @@ def _idle(patch: Patch) -> ast.Assign | None:
     return None
 
 
-def _patches(program: Program, place: Place, known: bool) -> Iterator[Patch]:
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
-        return
-    whole, back = _chain(source, node)
-    where = replace(place, span=source.span(whole))
+def _patches(
+    program: Program, source: Source, whole: ast.expr, back: ast.Call | None, known: bool
+) -> Iterator[Patch]:
+    where = source.place(whole.lineno, None, whole)
     copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
     if isinstance(whole, ast.Call) and copies and whole.args:
         yield from tensors_instead_of_copy(program, where, isinstance(whole.args[0], _MANY))
         return
-    torch = imports_at(program, place).local("torch")
-    again = _made_again(program, source, whole) if back is None and torch is not None else None
-    if again is not None:
+    torch = imports_at(program, where).local("torch")
+    again = back or (None if torch is None else _made_again(program, source, whole))
+    if again is None:
+        if known or not _comes_back(program, source, whole):
+            yield from without_cut(program, where)
+    elif torch is not None and (back is None or isinstance(again.args[0], _MANY)):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, source.place(again.lineno, None, again), True)
         yield from _unwrapped(source, again)
-    elif back is None:
-        if known or not _comes_back(program, source, whole):
-            yield from without_cut(program, where)
-    elif torch is not None and isinstance(back.args[0], _MANY):
-        yield from without_cut(program, where)
-        yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
-        yield from _unwrapped(source, back)
-    elif torch is not None and back.args[0] is whole:
+    elif torch is not None:
         inner = without_cut(program, where)
         text = inner[0].text if [p.span for p in inner] == [where.span] else ""
         if inner and not text:  # a function of NumPy's, under torch's name
-            yield from (*inner, *unwrapped(source, back))
+            yield from (*inner, *unwrapped(source, again))
         elif text:
-            around = replace(place, span=source.span(_wrappers(source, back)[-1]))
-            yield from replacement(program, around, text + _dtype(source, back))
+            outer = _wrappers(source, again)[-1]
+            around = source.place(outer.lineno, None, outer)
+            yield from replacement(program, around, text + _dtype(source, again))
 
 
 def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
@@ -278,9 +264,73 @@ def _dtype(source: Source, call: ast.Call) -> str:
 def _outermost(patches: Iterable[Patch]) -> list[Patch]:
     """Of patches one inside the other the outer ones: two cuts of one run give both."""
     kept = list(patches)
-    return [p for p in kept if not any(p is not q and _holds(q, p) for q in kept)]
+    spans = [(p.source, p.span) for p in kept]
+    return [
+        p
+        for p in kept
+        if not any(s is p.source and q != p.span and q.holds(p.span) for s, q in spans)
+    ]
 
 
-def _holds(outer: Patch, inner: Patch) -> bool:
-    apart = outer.source is not inner.source or outer.span == inner.span
-    return not apart and outer.span.holds(inner.span)
+# -- `loss.requires_grad = True` before `loss.backward()`, which only silences a cut graph ------
+
+
+def _flag_of_root(program: Program, place: Place | None) -> list[Patch]:
+    """The statements taken out that make the loss of the backward on this line a leaf that requires
+    grad, where the same block computes that loss: a result in the graph needs no flag."""
+    source = program.source_at(place)
+    if source is None or place is None:
+        return []
+    for block in (b for node in source.nodes for b in blocks(node)):
+        for i, statement in enumerate(block):
+            loss = _differentiated(statement)
+            if loss and statement.lineno + source.offset == place.line:
+                earlier = block[:i]
+                if any(_is_computed_by(s, loss) for s in earlier):
+                    flags = [s for s in earlier if _is_flag(s, loss)]
+                    return [p for s in flags for p in _without_lines(source, s)]
+    return []
+
+
+def _differentiated(statement: ast.stmt) -> str:
+    """`loss` of `loss.backward()`"""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    if isinstance(function, ast.Attribute) and function.attr == "backward":
+        return ast.unparse(function.value)
+    return ""
+
+
+def _is_computed_by(statement: ast.stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and [ast.unparse(t) for t in statement.targets] == [name]
+        and isinstance(statement.value, (ast.Call, ast.BinOp))
+        and called_name(statement.value)
+        not in ("Variable", "tensor", "as_tensor", "requires_grad_")
+    )
+
+
+def _is_flag(statement: ast.stmt, name: str) -> bool:
+    """`loss.requires_grad = True`, `loss.requires_grad_()`, also where `if not loss.requires_grad`
+    stands before it."""
+    if isinstance(statement, ast.If):
+        asked = ast.unparse(statement.test) == f"not {name}.requires_grad"
+        return asked and not statement.orelse and all(_is_flag(s, name) for s in statement.body)
+    text = ast.unparse(statement)
+    return text in (
+        f"{name}.requires_grad = True",
+        *(f"{name}.requires_grad_({a})" for a in ("", "True")),
+    )
+
+
+def _without_lines(source: Source, statement: ast.stmt) -> list[Patch]:
+    """The statement's lines gone; [] where something else stands on them."""
+    span = source.span(statement)
+    if span.end_line >= len(source.lines):
+        return []
+    before = source.lines[span.line - 1][: span.column]
+    behind = source.lines[span.end_line - 1][span.end_column :].strip()
+    if before.strip() or (behind and not behind.startswith("#")):
+        return []
+    return [Patch(source, Span(span.line, 0, span.end_line + 1, 0), "")]

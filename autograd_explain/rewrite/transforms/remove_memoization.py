@@ -14,9 +14,9 @@ from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
-from ..engine.imports import Imports, imports_at
+from ..engine.imports import Imports
 from ..engine.proposal import Proposal, differing
-from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, statement_at, statements_in
 from .training_step import makes_layer
 from .uncut import apply_patches, keyword_added
 
@@ -36,24 +36,20 @@ def without_memory(program: Program, place: Place) -> Edits | None:
     `@cached_property` becomes `@property`.  None where the program uses the memory itself
     (`f.cache_clear()`, `del graph.adj`), and where another call would give another value.
     """
-    tree = tree_at(program, place)
-    found = _decorated(tree, place)
+    tree, function = statement_at(program, replace(place, span=None))
     attributes = index_of(program).nodes(ast.Attribute)
-    if found is None or any(node.attr in _MEMORY for _, node in attributes):
+    if not isinstance(function, cst.FunctionDef) or any(n.attr in _MEMORY for _, n in attributes):
         return None
-    function, decorator = found
-    if differs_each_time(imports_at(program, place), function):
+    on_line = [d for d in function.decorators if tree.span(d).line == place.line]
+    if len(on_line) != 1 or differs_each_time(tree.imports, function):
         return None
-    draft = Draft(tree)
-    node = decorator.decorator
+    node = on_line[0].decorator
     name = dotted(node.func if isinstance(node, cst.Call) else node) or ""
-    if name.rpartition(".")[2] == "cached_property":
-        if _is_stored(program, function.name.value):
-            return None
-        draft.replace(node, cst.Name("property"))
-    else:
-        draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
-    return draft.edits()
+    if name.rpartition(".")[2] != "cached_property":
+        return Draft(tree).drop(on_line[0]).edits()
+    if _is_stored(program, function.name.value):
+        return None
+    return Draft(tree).replace(node, cst.Name("property")).edits()
 
 
 def always_computed(program: Program, place: Place) -> Edits | None:
@@ -69,7 +65,7 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     returns = len(inside) == 1 and isinstance(inside[0], cst.Return)
     # What an early return skipped is the rest of the function.
     computed = tree.scope_of(guard) if returns else guard
-    if differs_each_time(imports_at(program, place), computed) or _builds_on_before(inside):
+    if differs_each_time(tree.imports, computed) or _builds_on_before(inside):
         return None
     draft = Draft(tree)
     return (draft.remove(guard) if returns else draft.opened(guard)).edits()
@@ -81,14 +77,6 @@ def not_kept(program: Program, options: Sequence[tuple[Place, str]]) -> Iterator
     edits = apply_patches(patch for group in patches for patch in group)
     code = f"{options[0][1]}=False" if options else ""
     return differing("repair_turn_flag", edits, code=code)
-
-
-def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:
-    function = tree.statement(replace(place, span=None))
-    if not isinstance(function, cst.FunctionDef):
-        return None
-    on_line = [d for d in function.decorators if tree.span(d).line == place.line]
-    return (function, on_line[0]) if len(on_line) == 1 else None
 
 
 def _builds_on_before(statements: Iterable[Statement]) -> bool:

@@ -21,7 +21,7 @@ from ..engine.cst_tools import (
     without,
 )
 from ..engine.draft import Draft, only
-from ..engine.imports import Imports, imports_at
+from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import lifted
 
@@ -37,8 +37,8 @@ def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place
     level, rounds = (lifted(tree, a, tree.block_of(b)) for a, b in ((step, zero), (zero, step)))
     behind = isinstance(rounds, (cst.For, cst.While)) and tree.start(rounds) < tree.start(step)
     order, at = tree.siblings(zero)
-    between = order[at + 1 : next((i for i, s in enumerate(order) if s is step), 0)]
-    beside = level is step and any(called_on(s, "backward") for s in between)
+    between = order[at + 1 : order.index(step)] if level is step else []
+    beside = any(called_on(s, "backward") for s in between)
     if not (isinstance(level, cst.If) or behind or beside):
         return None
     return Draft(tree).remove(zero).after(step, [zero]).edits()
@@ -104,12 +104,12 @@ def _wrapped(
     attribute: str | None,
     wrap: Callable[[Imports, cst.BaseExpression], cst.BaseExpression | None],
 ) -> Edits | None:
-    tree, imports = tree_at(program, place), imports_at(program, place)
+    tree = tree_at(program, place)
     values = (_stored(tree, statement, attribute) for statement in tree.candidates(place))
     return only(
         Draft(tree).replace(value, new)
         for value in values
-        if value is not None and (new := wrap(imports, value)) is not None
+        if value is not None and (new := wrap(tree.imports, value)) is not None
     )
 
 

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import libcst as cst
-
 from ...arguments import default
 from ...model import Edit, Edits, Place, Span
 from ...program import Program, Source, called_name
@@ -54,9 +52,9 @@ class Patch:
 
 def apply_patches(patches: Iterable[Patch]) -> Edits | None:
     """The patches as edits; None where two overlap or a result does not compile."""
-    by_source: dict[int, list[Patch]] = {}
+    by_source: dict[Source, list[Patch]] = {}
     for patch in dict.fromkeys(patches):
-        by_source.setdefault(id(patch.source), []).append(patch)
+        by_source.setdefault(patch.source, []).append(patch)
     edits = [_edit(group) for group in by_source.values()]
     return tuple(e for e in edits if e is not None) if edits and all(edits) else None
 
@@ -234,18 +232,17 @@ def _copied(node: ast.expr) -> ast.expr | None:
 
 def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
     """`name=value` as the last argument of the call at the span."""
-    source, tree = program.source_at(place), tree_at(program, place)
-    call = next((n for n in tree.at(place) if isinstance(n, cst.Call)), None)
-    if source is None or call is None:
+    tree = tree_at(program, place)
+    call = tree.call(place)
+    if call is None:
         return []
-    old = cst_tools.keyword(call, name)
+    old, whole = cst_tools.keyword(call, name), tree.span(call)
     if old is not None:
-        return [Patch(source, tree.span(old.value), value)]
+        return [Patch(tree.source, tree.span(old.value), value)]
     if call.args:
-        return [Patch(source, tree.span(call.args[-1]).end, f", {name}={value}")]
-    whole = tree.span(call)
+        return [Patch(tree.source, tree.span(call.args[-1]).end, f", {name}={value}")]
     inside = replace(whole, end_column=whole.end_column - 1)
-    return [Patch(source, inside.end, f"{name}={value}")]
+    return [Patch(tree.source, inside.end, f"{name}={value}")]
 
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
@@ -356,18 +353,15 @@ def _is_number(node: ast.expr) -> bool:
 
 def called(program: Program, place: Place | None, method: str) -> list[Patch]:
     """`.method()` behind the expression at the span, in parentheses where it needs them."""
-    source, tree = program.source_at(place), tree_at(program, place)
+    tree = tree_at(program, place)
     node = tree.node(place)
-    if source is None or node is None or place is None or place.span is None:
+    if node is None:
         return []
+    source, span, code = tree.source, tree.span(node), tree.code(node)
     if node.rpar:
         return [Patch(source, tree.span(node.rpar[-1]).end, f".{method}()")]
-    code = tree.code(node)
     before, after = ("", "") if filled("{x}.f", x=code) == f"{code}.f" else ("(", ")")
-    return [
-        Patch(source, place.span.start, before),
-        Patch(source, place.span.end, f"{after}.{method}()"),
-    ]
+    return [Patch(source, span.start, before), Patch(source, span.end, f"{after}.{method}()")]
 
 
 def numbers_in(node: ast.expr) -> bool:

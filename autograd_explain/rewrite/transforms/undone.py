@@ -50,9 +50,7 @@ def undone(program: Program, tree: Tree, own: Statement, method: str) -> Stateme
 
 def _replaced(own: Statement, old: cst.CSTNode, new: cst.Name) -> Statement | None:
     made = own.deep_replace(old, new)
-    if isinstance(made, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-        return made
-    return None
+    return made if isinstance(made, Statement) else None
 
 
 def undone_behind(program: Program, place: Place | None, method: str) -> Edits | None:
@@ -67,16 +65,17 @@ def undone_behind(program: Program, place: Place | None, method: str) -> Edits |
     if undo is None or block is None:
         return None
     draft, (order, at) = Draft(tree), tree.siblings(loop)
-    called = _called(own)
+    called, last = _called(own), _last(block)
     other = next((s for s in order[at + 1 :] if called and _called(s) == called), None)
     if other is not None:
         return draft.before(other, [undo]).edits()
-    last = _last(block)
     if not isinstance(last, cst.Return):
         return draft.after(last, [undo]).edits()
     if last.value is None or isinstance(last.value, cst.Name):
         return draft.before(last, [undo]).edits()
-    return draft.instead(last, _returned_behind(tree, last, undo)).edits()
+    name = cst.Name(fresh(tree, last, "result"))  # the value is computed first
+    kept = make("{n} = {v}", n=name, v=last.value)
+    return draft.instead(last, [kept, undo, last.with_changes(value=name)]).edits()
 
 
 def _last(block: Block) -> Statement:
@@ -86,14 +85,6 @@ def _last(block: Block) -> Statement:
     while isinstance(inner, cst.With):
         inner = statements_in(inner.body)[-1]
     return inner if isinstance(inner, cst.Return) else last
-
-
-def _returned_behind(tree: Tree, last: cst.Return, undo: Statement) -> list[Statement]:
-    """The value kept, what is done before it is returned, and the return."""
-    name = cst.Name(fresh(tree, last, "result"))
-    assert last.value is not None
-    kept = cst.Assign([cst.AssignTarget(name)], last.value)
-    return [kept, undo, last.with_changes(value=name)]
 
 
 def _called(statement: Statement) -> str | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import libcst as cst
-
 from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import filled
 from ..engine.draft import Draft
-from ..engine.tree import Statement, statement_at, statements_in
+from ..engine.tree import Statement, statement_at
 
 #: The statement, the object, its attribute, what is written there ("" where that is not known),
 #: whether the attribute is a parameter, and whether it has one element.
@@ -40,6 +38,6 @@ def with_graph(program: Program, given: Sequence[GivenTo]) -> Edits | None:
             *([f"del {kept}"] if parameter else []),  # a parameter takes no computed tensor
             f"{kept} = {name}",
         ]
-        draft.instead(own, statements_in(cst.parse_module("\n".join(lines))))
+        draft.instead(own, "\n".join(lines))
         changed.add(own)
     return draft.edits()
