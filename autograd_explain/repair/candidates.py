@@ -113,7 +113,7 @@ def _takes_a_leaf(finding: Finding, change: Change) -> bool:
         return False
     if site.place.line_id != write.line_id:
         return False
-    written = written_in(site.tree, site.imports, site.statement)
+    written = written_in(site.tree, site.statement)
     return any(isinstance(without_data(w), cst.Attribute) for w in written)
 
 

@@ -125,7 +125,7 @@ def _taken_back(site: Site[Details]) -> Edits | None:
         return None
     order, at = tree.siblings(own)
     if backward in order[at + 1 :]:
-        undo = undone(program, tree, own, method)
+        undo = undone(tree, own, method)
         return None if undo is None else Draft(tree).before(backward, [undo]).edits()
     return undone_behind(program, site.place, method)
 

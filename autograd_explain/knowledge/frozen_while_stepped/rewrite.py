@@ -24,7 +24,7 @@ def _thawed_behind(site: Site[Details]) -> Edits | None:
     late = _late(site, other, turn)
     if late is not None:
         return Draft(other).move([late], turn, after=True).edits()
-    thaw = undone(site.program, tree, whole_loop(tree, frozen), site.details.opposite)
+    thaw = undone(tree, whole_loop(tree, frozen), site.details.opposite)
     return None if thaw is None else Draft(other).after(turn, [thaw]).edits()
 
 
@@ -50,7 +50,7 @@ def _thawed_after_use(site: Site[Details], place: Place) -> Edits | None:
     if frozen is None or step is None:
         return None
     own = whole_loop(tree, frozen)
-    thaw = undone(site.program, tree, own, site.details.opposite)
+    thaw = undone(tree, own, site.details.opposite)
     block = tree.block_of(own)
     if thaw is None or block is None:
         return None

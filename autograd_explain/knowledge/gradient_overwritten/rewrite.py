@@ -13,7 +13,6 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.inplace_writes import InplaceCall, inplace_calls
 from autograd_explain.rewrite.engine.cst_tools import make
 from autograd_explain.rewrite.engine.draft import Draft, only
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -35,10 +34,10 @@ def _new_tensor(site: Site[Details]) -> Edits | None:
 
 def _writes(site: Site[Details], tree: Tree) -> Iterator[tuple[Statement, InplaceCall]]:
     """The calls that write the gradient under the name that it came in by."""
-    handed, imports = site.details.handed, imports_at(site.program, site.place)
+    handed = site.details.handed
     if handed is not None and handed.alias is None:
         for statement in tree.candidates(site.place):
-            for call in inplace_calls(tree, imports, statement):
+            for call in inplace_calls(tree, statement):
                 if tree.code(call.target) == handed.incoming and not call.hidden:
                     yield statement, call
 

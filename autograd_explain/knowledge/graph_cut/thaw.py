@@ -68,7 +68,7 @@ def thawed_before(program: Program, freezing: Place, turn: Place | None) -> Edit
     other, call = statement_at(program, turn)
     if own is None or call is None:
         return None
-    thaw = undone(program, tree, whole_loop(tree, own), "")
+    thaw = undone(tree, whole_loop(tree, own), "")
     if thaw is None:
         return None
     names = thaw.iter if isinstance(thaw, cst.For) else thaw

@@ -13,7 +13,6 @@ from autograd_explain.rewrite.analysis.effects import iterated
 from autograd_explain.rewrite.analysis.written_target import written_parts
 from autograd_explain.rewrite.engine.cst_tools import same, single_targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,
@@ -36,12 +35,11 @@ def writes_under_no_grad(program: Program, place: Place, names: Iterable[str]) -
     None where `under_no_grad` has none, or where no other write is found.
     """
     tree, first = statement_at(program, place)
-    imports = imports_at(program, place)
-    guard = imports.local("torch.no_grad")
+    guard = tree.imports.local("torch.no_grad")
     if first is None or guard is None:
         return None
-    writes = [first, *_later(program, tree, imports, first, names)]
-    writes = [w for w in writes if not any(is_off(imports, s) for s in _around(tree, w))]
+    writes = [first, *_later(tree, first, names)]
+    writes = [w for w in writes if not any(is_off(tree.imports, s) for s in _around(tree, w))]
     if len(writes) < 2 or writes[0] is not first:
         return None
     last = tree.statement(last_update(program, place)) or first
@@ -58,14 +56,12 @@ def _around(tree: Tree, statement: Statement) -> list[cst.CSTNode]:
     return [statement, *tree.ancestors(statement)]
 
 
-def _later(
-    program: Program, tree: Tree, imports: Imports, first: Statement, names: Iterable[str]
-) -> list[Statement]:
+def _later(tree: Tree, first: Statement, names: Iterable[str]) -> list[Statement]:
     """The statements behind `first` that write the same tensor, up to one that binds its name to
     something else: not to the same elements, in another loop over them."""
 
     def writes(statement: Statement, name: str) -> bool:
-        return bool(written_parts(program, tree, imports, statement, name))
+        return bool(written_parts(tree, statement, name))
 
     key = next((n for n in names if writes(first, n)), None)
     if key is None:

@@ -34,7 +34,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.out_of_place import every_write
 
@@ -65,12 +64,11 @@ def collected_loop(
     early, reads the whole as it goes, or the whole cannot be given a new value.
     """
     tree = tree_at(program, place)
-    imports = imports_at(program, place)
-    torch = imports.local("torch")
+    torch = tree.imports.local("torch")
     if torch is None:
         return None
     found = _found(program, tree, place, name, tensor, torch)
-    if found is None or is_given_anew(tree, imports, found.loop.body, name):
+    if found is None or is_given_anew(tree, found.loop.body, name):
         return None
     taken = _names_of_cells(program)
     edits, store = _collected(tree, found, torch, taken, copied=False)
@@ -129,7 +127,7 @@ def _found(
         return None  # `zip(out, [first, *out])`: a later round sees what an earlier one wrote
     if _is_part_of_read(tree, loop, path):
         return None
-    return found if can_rebind(program, tree, loop, found.whole) else None
+    return found if can_rebind(tree, loop, found.whole) else None
 
 
 def _is_part_of_read(tree: Tree, loop: cst.For, path: str) -> bool:

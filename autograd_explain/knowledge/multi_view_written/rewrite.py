@@ -17,7 +17,7 @@ from autograd_explain.rewrite.analysis.inplace_writes import is_view, written_in
 from autograd_explain.rewrite.engine.cst_tools import dotted, single_targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.imports import imports_at, torch_at
+from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.tree import Statement, statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.clone import (
@@ -134,16 +134,15 @@ def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> 
     found = parts_of(call, torch) if isinstance(call, cst.Call) and torch is not None else None
     if found is None or made is None or tensor not in names:
         return None
-    (whole, join, dim), imports = found, imports_at(program, maker)
-    order, at = tree.siblings(made)
-    written = [s for s in order[at:] if {*map(dotted, written_in(tree, imports, s))} & {*names}]
+    (whole, join, dim), (order, at) = found, tree.siblings(made)
+    written = [s for s in order[at:] if {*map(dotted, written_in(tree, s))} & {*names}]
     base = dotted(whole)
     if not written or tree.place(written[0]).line != write.line or base is None or is_view(whole):
         return None
     between = order[at + 1 : order.index(written[-1]) + 1]
     if any(base.partition(".")[0] in used_names(s) for s in between):
         return None
-    if not can_rebind(program, tree, written[-1], whole):
+    if not can_rebind(tree, written[-1], whole):
         return None
     again = joined(whole, f"{torch}.{join}", f"[{', '.join(names)}]", dim)
     edits = Draft(tree).after(written[-1], [again]).edits()
@@ -167,12 +166,11 @@ def _siblings_too(
     names = [] if made is None else [*map(dotted, single_targets(made))]
     if first is None or other is not tree or len(names) < 2:
         return edits
-    imports = imports_at(program, write)
     for statement in tree.statements:
         behind = tree.start(statement) > tree.start(first)
         if not behind or tree.scope_of(statement) is not tree.scope_of(first):
             continue
-        for name in map(dotted, written_in(tree, imports, statement)):
+        for name in map(dotted, written_in(tree, statement)):
             again = partial(out_of_place, target=name)
             edits = (name in names and then(program, edits, again, tree.place(statement))) or edits
     return edits

@@ -20,7 +20,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
@@ -101,7 +100,7 @@ def _written(
     """The call with `out=` that a statement consists of."""
     if not isinstance(statement, cst.Expr):
         return None
-    calls = inplace_calls(tree, imports_at(program, place), statement)
+    calls = inplace_calls(tree, statement)
     whole = [c for c in calls if c.node is statement.value and keyword(c.node, "out") is not None]
     return whole[0] if len(calls) == 1 and whole else None
 

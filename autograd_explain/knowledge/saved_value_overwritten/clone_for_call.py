@@ -31,7 +31,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 from autograd_explain.rewrite.transforms.grad_mode import outermost_block
 
@@ -148,7 +147,7 @@ def _only_handed_on(given: _Argument) -> bool:
 
 def _copied(program: Program, given: _Argument) -> Edits | None:
     tree, statement = given.tree, given.statement
-    part = written_tensor(program, tree, cst.Expr(given.node), given.node)
+    part = written_tensor(tree, cst.Expr(given.node), given.node)
     if part is None or not isinstance(part, (cst.Name, cst.Attribute, cst.Subscript)):
         return None
     if not repeatable(part) or (is_view(part) and not isinstance(part, cst.Subscript)):
@@ -159,10 +158,10 @@ def _copied(program: Program, given: _Argument) -> Edits | None:
     if _is_done_with(tree, statement, part):
         draft.replace(part, method(part, "clone()"))
         return draft.edits()
-    at = outermost_block(tree, Imports.of(program, tree.source), statement, part)
+    at = outermost_block(tree, statement, part)
     if tree.block_of(at) is None or isinstance(at, cst.While):
         return None
-    if not can_rebind(program, tree, at, part):
+    if not can_rebind(tree, at, part):
         return None
     if isinstance(part, cst.Name) and _has_other_reader(tree, at, part.value):
         return None

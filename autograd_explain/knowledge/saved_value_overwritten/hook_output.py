@@ -14,7 +14,6 @@ from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
 from autograd_explain.rewrite.engine.cst_tools import make, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.out_of_place import every_write
 
@@ -30,7 +29,7 @@ def returned_from_hook(program: Program, place: Place, name: str) -> Edits | Non
     hook = None if write is None else tree.scope_of(write)
     if not isinstance(hook, cst.FunctionDef) or _output(hook) != name:
         return None
-    if is_given_anew(tree, imports_at(program, place), hook.body, name):
+    if is_given_anew(tree, hook.body, name):
         return None
     returns = [n for n in walk(hook.body) if isinstance(n, cst.Return)]
     returns = [r for r in returns if tree.scope_of(r) is hook]

@@ -13,7 +13,6 @@ from autograd_explain.rewrite.analysis.effects import can_rebind
 from autograd_explain.rewrite.analysis.inplace_writes import inplace_calls
 from autograd_explain.rewrite.engine.cst_tools import make, repeatable
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import statement_at
 
 _LONGEST = 4
@@ -28,7 +27,7 @@ def tuple_rebuilt(program: Program, place: Place, tuples: Mapping[str, int]) -> 
     tree, statement = statement_at(program, place)
     if not isinstance(statement, cst.Expr):
         return None
-    calls = inplace_calls(tree, imports_at(program, place), statement)
+    calls = inplace_calls(tree, statement)
     if len(calls) != 1 or calls[0].node is not statement.value:
         return None
     element = calls[0].target
@@ -39,7 +38,7 @@ def tuple_rebuilt(program: Program, place: Place, tuples: Mapping[str, int]) -> 
     held = isinstance(whole, cst.Subscript) and tree.code(whole.value) in tuples
     if held or at is None or not -size <= at < size or size > _LONGEST:
         return None
-    if not can_rebind(program, tree, statement, whole):
+    if not can_rebind(tree, statement, whole):
         return None
     parts = [f"{{t}}[{i}]" if i != at % size else "{v}" for i in range(size)]
     text = f"{{t}} = ({', '.join(parts)}{',' * (size == 1)})"

@@ -11,7 +11,7 @@ from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.gathered import objects_called
-from autograd_explain.rewrite.transforms.grad_mode import recorded_again
+from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
@@ -39,7 +39,7 @@ def _recorded(site: Site[Details]) -> Edits | None:
     """Without the decorator, or out of the block, that kept the operations from being recorded."""
     off = site.details.off
     known = off is not None and off.by in (OffBy.DECORATOR, OffBy.BLOCK)
-    return recorded_again(site.program, off.place, off.inside) if off and known else None
+    return out_of_block(site.program, off.place, off.inside) if off and known else None
 
 
 def _recorded_anew(site: Site[Details]) -> Edits | None:

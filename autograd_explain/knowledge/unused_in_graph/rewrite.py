@@ -8,7 +8,7 @@ from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.grad_mode import recorded_again
+from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.training_step import remove_statement
@@ -32,7 +32,7 @@ def _recorded(site: Site[Details]) -> Edits | None:
     """What one place turned off is recorded again."""
     if [way for _, way in site.details.cuts] not in ([OffBy.DECORATOR], [OffBy.BLOCK]):
         return None
-    return recorded_again(site.program, site.place, site.details.unrecorded)
+    return out_of_block(site.program, site.place, site.details.unrecorded)
 
 
 def _connected(site: Site[Details]) -> Edits | None:

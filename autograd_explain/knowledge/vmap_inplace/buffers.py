@@ -63,7 +63,7 @@ def _read(tree: Tree, own: Statement) -> Iterator[str]:
 def as_local(program: Program, place: Place) -> Edits | None:
     """`cache.add_(x)` -> `new_cache = cache.add(x)`, which the function reads from there on."""
     tree, own = statement_at(program, place)
-    calls = inplace_calls(tree, imports_at(program, place), own) if own else []
+    calls = inplace_calls(tree, own) if own else []
     if own is None or not isinstance(own, cst.Expr) or len(calls) != 1:
         return None
     written = tree.code(calls[0].target)

@@ -221,9 +221,7 @@ def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:
     return next(name for name in options if name not in taken)
 
 
-def can_rebind(
-    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
-) -> bool:
+def can_rebind(tree: Tree, statement: Statement, target: cst.BaseExpression) -> bool:
     """Whether `target = new value` here reaches everyone who reads the target later.
 
     Not so for a property, which says itself what an assignment does (or allows none); for a loop
@@ -234,7 +232,7 @@ def can_rebind(
     if isinstance(target, cst.Subscript):
         return _is_path(target.value)
     if isinstance(target, cst.Attribute):
-        return _is_path(target.value) and not _is_property(program, target.attr.value)
+        return _is_path(target.value) and not _is_property(tree.program, target.attr.value)
     if not isinstance(target, cst.Name):
         return False
     scope = tree.scope_of(target)

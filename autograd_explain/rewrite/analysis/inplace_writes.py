@@ -113,19 +113,19 @@ class InplaceCall:
     hidden: bool = False
 
 
-def inplace_calls(tree: Tree, imports: Imports, statement: Statement) -> list[InplaceCall]:
+def inplace_calls(tree: Tree, statement: Statement) -> list[InplaceCall]:
     """Every in-place call in a statement (in a compound one: in its head), outermost first."""
     found: list[InplaceCall] = []
     for node in head(statement):
-        if not isinstance(node, cst.Call) or _continued(tree, imports, node):
+        if not isinstance(node, cst.Call) or _continued(tree, node):
             continue
-        call = _method_chain(imports, node) or _function(imports, node)
+        call = _method_chain(tree.imports, node) or _function(tree.imports, node)
         if call is not None:
             found.append(call)
     return found
 
 
-def is_given_anew(tree: Tree, imports: Imports, block: cst.CSTNode, name: str) -> bool:
+def is_given_anew(tree: Tree, block: cst.CSTNode, name: str) -> bool:
     """Whether a block gives a name another tensor: `x = x.exp()`, not `x = x.exp_()`."""
     for node in walk(block):
         if isinstance(node, cst.NamedExpr):
@@ -135,16 +135,16 @@ def is_given_anew(tree: Tree, imports: Imports, block: cst.CSTNode, name: str) -
         else:
             continue
         if any(isinstance(leaf, cst.Name) and leaf.value == name for leaf in bound):
-            if not _is_written_back(tree, imports, node, name):
+            if not _is_written_back(tree, node, name):
                 return True
     return False
 
 
-def _is_written_back(tree: Tree, imports: Imports, node: cst.CSTNode, name: str) -> bool:
+def _is_written_back(tree: Tree, node: cst.CSTNode, name: str) -> bool:
     """`x = x.exp_()`"""
     if not isinstance(node, cst.Assign) or len(node.targets) != 1:
         return False
-    calls = inplace_calls(tree, imports, node)
+    calls = inplace_calls(tree, node)
     return any(c.node is node.value and dotted(c.target) == name for c in calls)
 
 
@@ -187,10 +187,10 @@ def _link(imports: Imports, node: cst.CSTNode) -> bool:
     return is_inplace_method(node.func.attr.value) and not imports.full(dotted(node.func))
 
 
-def _continued(tree: Tree, imports: Imports, node: cst.Call) -> bool:
+def _continued(tree: Tree, node: cst.Call) -> bool:
     """Whether the next in-place call of a chain starts from this one."""
     parent = tree.parents.get(node)
-    return isinstance(parent, cst.Attribute) and _link(imports, tree.parents[parent])
+    return isinstance(parent, cst.Attribute) and _link(tree.imports, tree.parents[parent])
 
 
 def _method_chain(imports: Imports, node: cst.Call) -> InplaceCall | None:
@@ -318,9 +318,9 @@ def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
     return None if flag is None or literal_bool(flag.value) is False else flag
 
 
-def written_in(tree: Tree, imports: Imports, statement: Statement) -> list[cst.BaseExpression]:
+def written_in(tree: Tree, statement: Statement) -> list[cst.BaseExpression]:
     """All that a statement itself writes in place."""
-    calls = inplace_calls(tree, imports, statement)
+    calls = inplace_calls(tree, statement)
     return [*written_places(statement), *(call.target for call in calls)]
 
 

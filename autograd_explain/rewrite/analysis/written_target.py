@@ -8,11 +8,9 @@ from typing import Literal
 import libcst as cst
 from libcst import matchers as m
 
-from ...program import Program
-from ...program_index import index_of
 from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, tree_of
+from ..engine.tree import Statement, Tree
 from .effects import is_argument
 from .inplace_writes import base_of, without_data, words, written_in
 
@@ -35,7 +33,6 @@ _SEQUENCES = words(
 
 
 def written_tensor(
-    program: Program,
     tree: Tree,
     statement: Statement,
     place: cst.BaseExpression,
@@ -55,7 +52,7 @@ def written_tensor(
     whole_is_written = not isinstance(statement, cst.Assign)
     if not whole_is_written:
         layers = layers[:-1]
-    kind = kind_of(program, tree, layers[0])
+    kind = kind_of(tree, layers[0])
     if kind == "tensor" or _slices(place if len(layers) == 1 else layers[1]):
         return layers[0]
     if kind == "container" or _keyed(layers[1] if len(layers) > 1 else place):
@@ -65,11 +62,11 @@ def written_tensor(
 
 
 def written_parts(
-    program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None = None
+    tree: Tree, statement: Statement, target: str | None = None
 ) -> list[cst.BaseExpression]:
     """The tensors that a statement's own writes change, each once; [] where one is not known."""
-    places = written_in(tree, imports, statement)
-    parts = [written_tensor(program, tree, statement, place, target) for place in places]
+    places = written_in(tree, statement)
+    parts = [written_tensor(tree, statement, place, target) for place in places]
     if target is not None:
         parts = [p for p in parts if p is not None]
     if any(p is None for p in parts):
@@ -77,13 +74,12 @@ def written_parts(
     return list({tree.code(p): p for p in parts if p is not None}.values())
 
 
-def kind_of(program: Program, tree: Tree, node: cst.BaseExpression) -> Kind | None:
+def kind_of(tree: Tree, node: cst.BaseExpression) -> Kind | None:
     """What the assignments to a name or attribute show it to be."""
     code = dotted(node)
     if code is None:
         return None
-    imports = Imports.of(program, tree.source)
-    found = {_kind(imports, value) for value in _values(program, tree, node, code)}
+    found = {_kind(tree.imports, value) for value in _values(tree, node, code)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -94,9 +90,7 @@ def _layers(place: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     yield place
 
 
-def _values(
-    program: Program, tree: Tree, node: cst.BaseExpression, code: str
-) -> Iterator[cst.BaseExpression]:
+def _values(tree: Tree, node: cst.BaseExpression, code: str) -> Iterator[cst.BaseExpression]:
     """Every value assigned to a name in the function and, for globals, in all cells."""
     scope = tree.scope_of(node)
     own = scope if isinstance(scope, cst.FunctionDef) and "." not in code else tree.module
@@ -104,8 +98,7 @@ def _values(
     if local or (isinstance(scope, cst.FunctionDef) and is_argument(scope, code)):
         yield from local
         return
-    for source in index_of(program).namespace(tree.source):
-        other = tree_of(program, source)
+    for other in tree.namespace:
         if other is not tree:
             yield from assigned(other, other.module, code)
 

@@ -53,6 +53,6 @@ def clone_before(site: Site) -> Iterator[Change]:
     for base in (*(nodes[0] for nodes in site.operands.values()), *stored):
         if not isinstance(base, (cst.Name, cst.Attribute)) or not repeatable(base):
             continue
-        if base is not written or can_rebind(site.program, site.tree, site.statement, base):
+        if base is not written or can_rebind(site.tree, site.statement, base):
             copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
             yield site.change("clone_first", base, copied)

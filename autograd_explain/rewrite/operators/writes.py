@@ -25,7 +25,7 @@ def not_in_place(site: Site) -> Iterator[Change]:
         make = partial(how, site.program, site.place, *args)
         return site.change("out_of_place", own, make, group)
 
-    calls = inplace_calls(site.tree, site.imports, own)
+    calls = inplace_calls(site.tree, own)
     if calls or isinstance(own, cst.AugAssign) or _stores_part(site):
         yield change(out_of_place, group=scope)
         yield change(functional_write, group=scope)

@@ -48,7 +48,7 @@ def functional_write(program: Program, place: Place, target: str | None = None) 
     """A write to a part of a tensor that leaves the old one alone: `x = x.clone()` goes on a line
     before it, which is right for every index and value."""
     tree = tree_at(program, place)
-    written = (p for s in tree.candidates(place) for p in written_in(tree, tree.imports, s))
+    written = (p for s in tree.candidates(place) for p in written_in(tree, s))
     return clone_before_write(program, place, target) if any(map(is_view, written)) else None
 
 
@@ -141,7 +141,7 @@ def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
 
 def _written(tree: Tree, statement: Statement, target: str | None) -> cst.BaseExpression | None:
     """The tensor to copy: what the statement writes to, or `target` where it occurs in it."""
-    parts = written_parts(tree.program, tree, tree.imports, statement, target)
+    parts = written_parts(tree, statement, target)
     if len(parts) == 1:
         return parts[0]
     return None if target is None else parse(target)
@@ -154,7 +154,7 @@ def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression)
         return draft
     if tree.block_of(statement) is None or isinstance(statement, cst.While):
         return draft
-    reached = can_rebind(tree.program, tree, statement, name)
+    reached = can_rebind(tree, statement, name)
     if not reached and not _written_and_read(tree, statement, name):
         return draft
     copied = make("{x} = {x}.clone()", x=name)
@@ -169,7 +169,7 @@ def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression)
         draft.replace(value, local)
     else:
         # Made under no_grad the copy would have no graph for those who read it afterwards.
-        draft.before(outermost_block(tree, tree.imports, statement, name), [copied])
+        draft.before(outermost_block(tree, statement, name), [copied])
     for node in head(statement):
         if isinstance(node, cst.Attribute) and node.attr.value == "data":
             if same(tree, node.value, tree.code(name)):

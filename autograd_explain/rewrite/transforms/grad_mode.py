@@ -129,7 +129,9 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     """
     tree, statement = statement_at(program, place)
     draft, imports = Draft(tree), tree.imports
-    if statement is None or _switch(imports, statement) is False:
+    if statement is None:
+        return None
+    if _switch(imports, statement) is False:
         return draft.remove(statement).edits()
     for node in tree.path(statement):
         if isinstance(node, cst.With) and all(turns_off(imports, i.item) for i in node.items):
@@ -176,24 +178,22 @@ def _switch(imports: Imports, statement: Statement) -> bool | None:
     return literal_bool(call.args[0].value) if switches else None
 
 
-def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cst.With]:
+def blocks_around(tree: Tree, statement: Statement) -> list[cst.With]:
     """The `with torch.no_grad():` blocks of the function around a statement, innermost first."""
     found: list[cst.With] = []
     for ancestor in tree.ancestors(statement):
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             break
-        if isinstance(ancestor, cst.With) and is_off(imports, ancestor):
+        if isinstance(ancestor, cst.With) and is_off(tree.imports, ancestor):
             found.append(ancestor)
     return found
 
 
-def outermost_block(
-    tree: Tree, imports: Imports, statement: Statement, name: cst.BaseExpression
-) -> Statement:
+def outermost_block(tree: Tree, statement: Statement, name: cst.BaseExpression) -> Statement:
     """The statement before which `name = name.clone()` keeps the graph: the no_grad block around
     `statement`, unless the name gets its value in there; else `statement` itself."""
     found = statement
-    for block in blocks_around(tree, imports, statement):
+    for block in blocks_around(tree, statement):
         if _binds(tree, block, name):
             break
         found = block
@@ -218,11 +218,11 @@ def out_of_block(
     """Take the statements that gradient must pass through out of the block at `block`.
 
     They go behind the block, or before it, where names allow; where all of the block is needed
-    (or it returns) the block itself goes.
+    (or it returns) the block itself goes, and so does a decorator there.
     """
     tree, outer = statement_at(program, block)
     if not isinstance(outer, cst.With):
-        return None
+        return without_decorator(program, block)
     inside = statements_in(outer.body)
     wanted = _level(tree, outer, needed)
     rest = [s for s in inside if s not in wanted]
@@ -255,15 +255,6 @@ def recorded_run(
             flags = [make(f"{n}.requires_grad_()") for n in asking if n not in made]
             return Draft(tree).before(level, flags).wrap(level, outer, guard).edits()
     return None
-
-
-def recorded_again(
-    program: Program, off: Place | None, needed: Iterable[Place | None]
-) -> Edits | None:
-    """The statements out of the block at a place, or the decorator there gone."""
-    if isinstance(statement_at(program, off)[1], cst.With):
-        return out_of_block(program, off, needed)
-    return without_decorator(program, off)
 
 
 def without_decorator(program: Program, place: Place | None) -> Edits | None:

@@ -35,6 +35,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
+from .move_statement import run_between
 from .out_of_place import operated
 from .uncut import Patch, apply_patches, node_at
 
@@ -47,7 +48,7 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
     to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
     tree, statement = statement_at(program, write)
-    written = [] if statement is None else written_in(tree, tree.imports, statement)
+    written = [] if statement is None else written_in(tree, statement)
     name, draft = next((dotted(base_of(part)) for part in written), None), Draft(tree)
     for loop in tree.ancestors(statement):
         if not isinstance(loop, cst.For) or name is None:
@@ -111,19 +112,17 @@ def write_before_views(
     tree, other = tree_at(program, write), tree_at(program, reached)
     if tree is not other or not _only_parts(program, maker, reached):
         return None
-    moved, goal = tree.statement(write), tree.statement(reached)
-    if moved is None or goal is None or tree.block_of(moved) is not tree.block_of(goal):
+    run = run_between(tree, tree.statement(reached), tree.statement(write))
+    if len(run) < 2:
         return None
-    inside, last = tree.siblings(moved)
-    first = inside.index(goal)
-    between = inside[first + 1 : last]
+    goal, *between, moved = run
     own, views = effects(moved), set(effects(goal).writes)
     for statement in between:
         if _names_view(statement, views):
             views |= effects(statement).writes
         elif own.conflicts(effects(statement)) or reads_any(statement, views):
             return None
-    if last < first or own.barrier or reads_any(moved, views) or views & own.writes:
+    if own.barrier or reads_any(moved, views) or views & own.writes:
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -280,6 +279,6 @@ def _written_anew(tree: Tree, statement: Statement) -> _Written | None:
         return statement.target.value, operated(statement.target, statement, statement.value)
     if not isinstance(statement, cst.Expr):
         return None
-    calls = inplace_calls(tree, tree.imports, statement)
+    calls = inplace_calls(tree, statement)
     whole = (c for c in calls if c.node is statement.value and isinstance(c.target, cst.Name))
     return next(((tree.code(c.target), c.value) for c in whole if not c.hidden), None)

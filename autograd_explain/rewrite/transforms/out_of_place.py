@@ -149,7 +149,7 @@ class _Site:
 
     @property
     def calls(self) -> list[InplaceCall]:
-        return inplace_calls(self.tree, self.tree.imports, self.statement)
+        return inplace_calls(self.tree, self.statement)
 
     def means(self, written: cst.BaseExpression) -> bool:
         meant = (written, without_data(written))
@@ -165,22 +165,21 @@ class _Site:
         if isinstance(written, cst.Tuple):
             return all(self.can_assign(e.value) for e in written.elements)
         if isinstance(written, cst.Subscript):
-            program, tree = self.tree.program, self.tree
-            if written_tensor(program, tree, self.statement, written, self.target) is not written:
-                return False  # a part of a tensor
+            part = written_tensor(self.tree, self.statement, written, self.target)
+            if part is not written:  # a part of a tensor
+                return False
         elif not isinstance(written, cst.Name | cst.Attribute) or is_view(written):
             return False
         if self.loses_graph(written):
             return False
-        program, statement = self.tree.program, self.statement
-        return repeatable(written) and can_rebind(program, self.tree, statement, written)
+        return repeatable(written) and can_rebind(self.tree, self.statement, written)
 
     def loses_graph(self, written: cst.BaseExpression) -> bool:
         """Whether the new tensor is made under no_grad and read after that block.
 
         A write under no_grad leaves the tensor its history; a new tensor has none.
         """
-        blocks = blocks_around(self.tree, self.tree.imports, self.statement)
+        blocks = blocks_around(self.tree, self.statement)
         return isinstance(written, cst.Name) and any(
             read_later(self.tree, block, written.value) for block in blocks
         )

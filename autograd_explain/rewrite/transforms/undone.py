@@ -28,7 +28,7 @@ def whole_loop(tree: Tree, own: Statement) -> Statement:
     return found
 
 
-def undone(program: Program, tree: Tree, own: Statement, method: str) -> Statement | None:
+def undone(tree: Tree, own: Statement, method: str) -> Statement | None:
     """`D.requires_grad_(True)` for `D.requires_grad_(False)` and for `freeze(D)`; the loop that
     sets the flags; the call of `method`, where one is paired with the one called."""
     calls = [n for n in walk(own) if isinstance(n, cst.Expr) and isinstance(n.value, cst.Call)]
@@ -41,7 +41,7 @@ def undone(program: Program, tree: Tree, own: Statement, method: str) -> Stateme
     if not isinstance(own, cst.Expr) or not isinstance(call, cst.Call):
         return None
     name, given = called_name(call), positional(call)
-    if any(index_of(program).defined(f"un{name}", tree.source)):
+    if any(index_of(tree.program).defined(f"un{name}", tree.source)):
         return cst.Expr(call.with_changes(func=cst.Name(f"un{name}")))
     if len(given) != 1 or dotted(given[0].value) is None:
         return None
@@ -61,7 +61,7 @@ def undone_behind(program: Program, place: Place | None, method: str) -> Edits |
     if own is None or not method:
         return None
     loop = whole_loop(tree, own)
-    undo, block = undone(program, tree, loop, method), tree.block_of(loop)
+    undo, block = undone(tree, loop, method), tree.block_of(loop)
     if undo is None or block is None:
         return None
     draft, (order, at) = Draft(tree), tree.siblings(loop)
