@@ -6,8 +6,7 @@ import pytest
 from rewriting import program_of, result, rewritten, spot
 
 from autograd_explain.model import Confidence, Event, Finding, Relation, What
-from autograd_explain.rewrite.transforms.casts import requires_grad_last
-from autograd_explain.rewrite.transforms.keep_gradient import flag_moved
+from autograd_explain.rewrite.transforms.casts import flag_moved, requires_grad_last
 
 T = "x = torch.tensor(v, requires_grad=True)"
 CASTS = [

@@ -91,17 +91,18 @@ def test_a_flag_that_only_silenced_the_cut_goes(flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "lines",
+    ("flag", "other"),
     [
-        "    if not loss.requires_grad:\n        continue\n",
-        "    other.requires_grad = True\n",
-        "    loss.requires_grad = True; n = 1\n",
+        ("", "    if not loss.requires_grad:\n        continue\n"),
+        ("", "    other.requires_grad = True\n"),
+        ("    loss.requires_grad = True; ", "    n = 1\n"),
     ],
 )
-def test_other_statements_before_the_backward_stay(lines: str) -> None:
+def test_other_statements_before_the_backward_stay(flag: str, other: str) -> None:
+    lines = flag + other.lstrip() if flag else other
     program = program_of(f"{LOSS}{lines}    loss.backward()\n")
     new = reconnected(program, [spot(program, "h.detach()")], spot(program, "loss.backward()"))
-    assert result(new) == LOSS.replace(".detach()", "") + lines + "    loss.backward()\n"
+    assert result(new) == LOSS.replace(".detach()", "") + other + "    loss.backward()\n"
 
 
 @pytest.mark.parametrize(

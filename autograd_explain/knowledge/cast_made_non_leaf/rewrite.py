@@ -3,10 +3,9 @@
 from functools import partial
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.casts import requires_grad_last
+from autograd_explain.rewrite.transforms.casts import flag_moved, requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import (
     FLAG,
-    flag_moved,
     in_place_update,
     new_leaf,
     retained,

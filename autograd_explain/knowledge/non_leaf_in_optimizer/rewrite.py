@@ -5,8 +5,8 @@ from collections.abc import Callable
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import Step, each
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.casts import requires_grad_last
-from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
+from autograd_explain.rewrite.transforms.casts import flag_moved, requires_grad_last
+from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .diagnose import Details

@@ -142,7 +142,7 @@ class Tree:
         """The statements of the block that holds this one, and where it stands among them."""
         block = None if statement is None else self.block_of(statement)
         inside = [] if block is None else statements_in(block)
-        return inside, inside.index(statement) if statement in inside else 0
+        return inside, next((i for i, s in enumerate(inside) if s is statement), 0)
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The innermost function, class, lambda, comprehension or module around a node."""

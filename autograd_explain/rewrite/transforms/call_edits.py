@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import libcst as cst
@@ -112,14 +112,16 @@ def _keyword(
     return tree, call, None if call is None else keyword(call, name)
 
 
-def line_put(program: Program, place: Place | None, code: str, *, after: bool) -> Edits | None:
-    """Statements put before the one at the place, or behind it."""
+def line_put(
+    program: Program, place: Place | None, code: str, *, put: Callable[..., Draft]
+) -> Edits | None:
+    """Statements put before the one at the place, behind it or instead of it."""
     tree, statement = statement_at(program, place)
-    put = Draft(tree).after if after else Draft(tree).before
-    return put(statement, code).edits()
+    return put(Draft(tree), statement, code).edits()
 
 
-line_before, line_behind = partial(line_put, after=False), partial(line_put, after=True)
+line_before, line_behind = partial(line_put, put=Draft.before), partial(line_put, put=Draft.after)
+statement_replaced = partial(line_put, put=Draft.instead)
 
 
 def switched_before(program: Program, place: Place | None, module: str) -> Edits | None:
@@ -155,12 +157,6 @@ def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits 
     if last <= first or effects(moved).barrier or own & used or used_names(moved) & bound:
         return None
     return Draft(tree).move([moved], order[first], after=False).edits()
-
-
-def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
-    """One statement in the place of another."""
-    tree, statement = statement_at(program, place)
-    return Draft(tree).instead(statement, code).edits()
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:

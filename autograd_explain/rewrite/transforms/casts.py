@@ -6,7 +6,7 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Edits, Place
+from ...model import Edits, Finding, Place, Relation, What
 from ...program import Program
 from ..analysis.inplace_writes import words
 from ..engine.cst_tools import (
@@ -52,11 +52,15 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     )
 
 
-def leaf_moved(program: Program, place: Place | None, result: Place | None) -> Edits | None:
-    """The call at a place makes no leaf, but one is made in the same way of its result at another
-    place."""
-    tree, other = tree_at(program, place), tree_at(program, result)
-    call, value = tree.call(place), other.node(result)
+def flag_moved(program: Program, finding: Finding) -> Edits | None:
+    """The leaf's constructor makes no leaf, but one is made in the same way of the computed result.
+
+    None where the leaf is read elsewhere (the finding then has no event for it).
+    """
+    leaf = next((e.place for e in finding.events if e.relation is Relation.LEAF), None)
+    result = finding.place(What.CAUSE)
+    tree, other = tree_at(program, leaf), tree_at(program, result)
+    call, value = tree.call(leaf), other.node(result)
     if call is None or value is None or without_flag(call) is call:
         return None
     drafts = Drafts()

@@ -25,7 +25,7 @@ def argument_copied(program: Program, place: Place | None, name: str) -> Edits |
     """`data = copy.copy(data)` as the first line of the function around the place."""
     source = program.source_at(place)
     body = None if source is None or place is None else source.function_at(place)
-    if source is None or place is None or body is None or not body.body:
+    if source is None or place is None or body is None:
         return None
     function, patches = _function(program, place, "copy")
     first = next((s for s in body.body if not is_text(s)), None)

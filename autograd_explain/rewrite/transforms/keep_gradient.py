@@ -31,7 +31,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, opening, statement_at, tree_at
-from .casts import leaf_moved
 from .grad_mode import is_off
 from .uncut import apply_patches, called
 
@@ -225,15 +224,6 @@ def _call(tree: Tree, target: cst.BaseExpression) -> Statement:
 def _each(tree: Tree, statement: Statement, target: cst.BaseExpression) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
     return cst.For(name, target, suite([_call(tree, name)]))
-
-
-def flag_moved(program: Program, finding: Finding) -> Edits | None:
-    """The leaf's constructor loses `requires_grad=True`, the computed result gets it.
-
-    None where the leaf is read elsewhere (the finding then has no event for it).
-    """
-    leaf = next((e.place for e in finding.events if e.relation is Relation.LEAF), None)
-    return leaf_moved(program, leaf, finding.place(What.CAUSE))
 
 
 FLAG = "requires_grad_"

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...arguments import bound_arguments
 from ...forward_flow import flows_out
-from ...model import Edits, Place, Span
+from ...model import Edits, Place
 from ...program import Program, Source, blocks, called_name, own_nodes
 from ...program_index import index_of
+from ..engine.edits import merge
 from ..engine.imports import imports_at
 from .numpy_detour import handed_to, in_torch
 from .training_step import remove_statement
@@ -62,11 +63,9 @@ def reconnected(
     outer = _outermost(patches)
     flags = _flag_of_root(program, root)
     idle = _idle(outer[0]) if len(outer) == 1 else None
-    if idle is not None and not flags:
-        return remove_statement(program, outer[0].source.place(idle.lineno, None, idle))
-    if idle is not None:
-        outer = _without_lines(outer[0].source, idle)
-    return apply_patches([*outer, *flags]) if outer else None
+    where = None if idle is None else outer[0].source.place(idle.lineno, None, idle)
+    edits = apply_patches(outer) if where is None else remove_statement(program, where)
+    return merge(edits, *(remove_statement(program, flag) for flag in flags))
 
 
 def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:
@@ -268,15 +267,15 @@ def _outermost(patches: Iterable[Patch]) -> list[Patch]:
     return [
         p
         for p in kept
-        if not any(s is p.source and q != p.span and q.holds(p.span) for s, q in spans)
+        if not any(s == p.source and q != p.span and q.holds(p.span) for s, q in spans)
     ]
 
 
 # -- `loss.requires_grad = True` before `loss.backward()`, which only silences a cut graph ------
 
 
-def _flag_of_root(program: Program, place: Place | None) -> list[Patch]:
-    """The statements taken out that make the loss of the backward on this line a leaf that requires
+def _flag_of_root(program: Program, place: Place | None) -> list[Place]:
+    """The statements that make the loss of the backward on this line a leaf that requires
     grad, where the same block computes that loss: a result in the graph needs no flag."""
     source = program.source_at(place)
     if source is None or place is None:
@@ -287,8 +286,7 @@ def _flag_of_root(program: Program, place: Place | None) -> list[Patch]:
             if loss and statement.lineno + source.offset == place.line:
                 earlier = block[:i]
                 if any(_is_computed_by(s, loss) for s in earlier):
-                    flags = [s for s in earlier if _is_flag(s, loss)]
-                    return [p for s in flags for p in _without_lines(source, s)]
+                    return [source.place(s.lineno, None, s) for s in earlier if _is_flag(s, loss)]
     return []
 
 
@@ -322,15 +320,3 @@ def _is_flag(statement: ast.stmt, name: str) -> bool:
         f"{name}.requires_grad = True",
         *(f"{name}.requires_grad_({a})" for a in ("", "True")),
     )
-
-
-def _without_lines(source: Source, statement: ast.stmt) -> list[Patch]:
-    """The statement's lines gone; [] where something else stands on them."""
-    span = source.span(statement)
-    if span.end_line >= len(source.lines):
-        return []
-    before = source.lines[span.line - 1][: span.column]
-    behind = source.lines[span.end_line - 1][span.end_column :].strip()
-    if before.strip() or (behind and not behind.startswith("#")):
-        return []
-    return [Patch(source, Span(span.line, 0, span.end_line + 1, 0), "")]
