@@ -82,7 +82,7 @@ def recompute_before(
         name: fresh(tree, goal, name)
         for origin in known
         for name in bound_in(origin[1])
-        if _is_kept(program, origin, (tree, goal), known, needing, name)
+        if _is_kept(origin, (tree, goal), known, needing, name)
     }
     for node in dict.fromkeys(n for s in needing for n in names_in(s) if n.value in names):
         draft.replace(node, cst.Name(names[node.value]))
@@ -101,32 +101,20 @@ def _goes_backward(statement: Statement) -> bool:
 
 
 def _is_kept(
-    program: Program,
-    origin: _At,
-    goal: _At,
-    repeated: Sequence[_At],
-    needing: Sequence[Statement],
-    name: str,
+    origin: _At, goal: _At, repeated: Sequence[_At], needing: Sequence[Statement], name: str
 ) -> bool:
     """Whether a name that is computed again was used before the goal, and is read, with the value
     that it had, behind what needs the new one."""
     tree, target = goal
-    following = tree.statements[position(tree.statements, target) + 1 :]
-    behind = [
-        s
-        for s in following
-        if tree.scope_of(s) is tree.scope_of(target) and not any(tree.inside(s, n) for n in needing)
-    ]
-    among = {id(s) for _, s in repeated}
-    between = [
-        s
-        for s in _between(program, origin, goal) or ()
-        if id(s) not in among and not tree.inside(target, s)
-    ]
+    own = (s for s in tree.statements if tree.scope_of(s) is tree.scope_of(target))
+    inside = (s for s in own if tree.is_behind(s, target))
+    behind = [s for s in inside if not any(tree.inside(s, n) for n in needing)]
     if any(rebinds_any(s, {name}) for s in needing) or any(map(_goes_backward, behind)):
         return False
+    among = {id(s) for _, s in repeated}
+    between = [s for s in _between(origin, goal) or () if id(s) not in among]
+    used = any(reads_any(s, {name}) for s in between if not tree.inside(target, s))
     first = next((s for s in behind if name in used_names(s)), None)
-    used = any(reads_any(s, {name}) for s in between)
     return used and first is not None and reads_any(first, {name})
 
 
