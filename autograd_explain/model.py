@@ -369,6 +369,10 @@ class Finding(Generic[D_co]):
         event = self.event(what)
         return None if event is None else event.place
 
+    def places(self, what: What) -> list[Place]:
+        """Those of all events of this sort."""
+        return [e.place for e in self.events if e.what is what and e.place is not None]
+
     def event(self, what: What) -> Event | None:
         """The first event of this sort, which is the guilty one, or None."""
         return next((e for e in self.events if e.what is what), None)

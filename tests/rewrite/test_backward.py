@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, rewritten, spot
 
-from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.detach import bound_again
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import repeat_inside
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at
 
 
@@ -19,7 +19,8 @@ def test_a_list_is_emptied_after_its_use() -> None:
         "def finish(self):\n    loss.backward()  # go\n    self.log_probs.clear()\n"
         "    self.rewards.clear()"
     )
-    assert rewritten(line_behind, before, "loss.backward", "self.log_probs.clear()") == after
+    cleared = "self.log_probs.clear()"
+    assert rewritten(lambda p, at: Spot(p, at).behind(cleared), before, "loss.backward") == after
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,6 @@ from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
     detached_instead,
-    expression_replaced,
-    keyword_renamed,
-    keyword_set,
-    line_behind,
 )
 from autograd_explain.rewrite.transforms.clone import clone_alias
 from autograd_explain.rewrite.transforms.grad_mode import (
@@ -29,6 +25,7 @@ from autograd_explain.rewrite.transforms.grad_mode import (
     without_decorator,
 )
 from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.spot import Spot
 
 PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
 
@@ -44,7 +41,7 @@ PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
         lambda program, place: move_after(program, place, at(program, "b =")),
         lambda program, place: move_after(program, at(program, "a ="), place),
         lambda program, place: called_sooner(program, place, at(program, "a =")),
-        lambda program, place: line_behind(program, place, "c = 1\n"),
+        lambda program, place: Spot(program, place).behind("c = 1\n"),
     ],
 )
 def test_where_no_place_is_known_nothing_is_edited(
@@ -56,23 +53,23 @@ def test_where_no_place_is_known_nothing_is_edited(
 def test_torch_has_the_name_that_it_has_there() -> None:
     place = spot(PROGRAM, "f(x + 1)")
     assert "a = torch.tensor(f(x + 1))\n" in (
-        result(expression_replaced(PROGRAM, place, "{torch}.tensor({x})")) or ""
+        result(Spot(PROGRAM, place).replaced("{torch}.tensor({x})")) or ""
     )
     assert "f(x + 1, dtype=torch.float32)" in (
-        result(keyword_set(PROGRAM, place, "dtype", "{torch}.float32")) or ""
+        result(Spot(PROGRAM, place).given("dtype", "{torch}.float32")) or ""
     )
     unknown = Program(PROGRAM.cells[1:])
-    assert expression_replaced(unknown, place, "{torch}.tensor({x})") is None
+    assert Spot(unknown, place).replaced("{torch}.tensor({x})") is None
 
 
 def test_a_keyword_goes_behind_the_parentheses_of_the_last_argument() -> None:
     program = program_of("y = f(a, (b + c))\nz = g((b))\n")
     for call, new in (("f(a, (b + c))", "f(a, (b + c), k=1)"), ("g((b))", "g((b), k=1)")):
-        assert new in (result(keyword_set(program, spot(program, call), "k", "1")) or "")
+        assert new in (result(Spot(program, spot(program, call)).given("k", "1")) or "")
 
 
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
-    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{x}.detach()")
+    edits = Spot(PROGRAM, spot(PROGRAM, "x + 1")).replaced("{x}.detach()")
     assert "a = f((x + 1).detach())\n" in (result(edits) or "")
 
 
@@ -86,27 +83,70 @@ TEMPLATES = [
 ]
 
 
+def test_parts_are_given_as_text_or_as_places() -> None:
+    a, b = spot(PROGRAM, "f(x + 1)"), spot(PROGRAM, "g(a)")
+    assert "b = h(f(x + 1), {y})\n" in (
+        result(Spot(PROGRAM, b).replaced("h({first}, {set})", first=a, set="{y}")) or ""
+    )
+    assert Spot(PROGRAM, b).replaced("h({first})", first=None) is None
+    assert Spot(PROGRAM, b).replaced("{first}", first="") is None
+    assert Spot(PROGRAM, b).behind("{text}.clear()", text="") is None
+    both = Spot(PROGRAM, b).before("{m}.train()\n{m}.eval()\n", m="net")
+    assert "net.train()\nnet.eval()\nb = g(a)\n" in (result(both) or "")
+
+
+def test_several_expressions_change_together_or_not_at_all() -> None:
+    program = program_of("a = f(x)\nb = g.h(x)\n")
+    f, h = spot(program, "f(x)"), spot(program, "g.h(x)")
+    both = Spot(program, f).at(f, h)
+    assert result(both.replaced("{x}.sum()")) == "a = f(x).sum()\nb = g.h(x).sum()\n"
+    assert result(both.given("k", "1")) == "a = f(x, k=1)\nb = g.h(x, k=1)\n"
+    assert both.replaced("{owner}") is None
+
+
+LEFT_OUT = [
+    ("net.half()\ny = 1\n", "y = 1\n"),
+    ("net = net.half()\ny = 1\n", "y = 1\n"),
+    ("y = f(net.half())\n", "y = f(net)\n"),
+    ("other = net.half()\n", "other = net\n"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), LEFT_OUT)
+def test_a_call_is_left_out(before: str, after: str) -> None:
+    program = program_of(before)
+    assert result(Spot(program, spot(program, "net.half()")).left_out("{owner}")) == after
+
+
+def test_an_argument_is_found_by_name_or_position() -> None:
+    program = program_of("y = f(a, b, k=c)\n")
+    call = Spot(program, spot(program, "f(a, b, k=c)"))
+    assert result(call.argument("k").called("detach")) == "y = f(a, b, k=c.detach())\n"
+    assert result(call.argument("j", 1).called("detach")) == "y = f(a, b.detach(), k=c)\n"
+    assert call.argument("j").called("detach") is None
+
+
 @pytest.mark.parametrize(("template", "after"), TEMPLATES)
 def test_an_expression_is_made_of_the_parts_of_another(template: str, after: str) -> None:
     program = program_of(CALL)
     place = spot(program, "net.sub.draw(")
     place = replace(place, span=Span(1, 4, 2, 11))
-    assert result(expression_replaced(program, place, template)) == after
+    assert result(Spot(program, place).replaced(template)) == after
 
 
 def test_a_part_that_is_missing_makes_no_expression() -> None:
-    assert expression_replaced(PROGRAM, spot(PROGRAM, "f(x + 1)"), "{owner}.g{arguments}") is None
-    assert expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{function}()") is None
+    assert Spot(PROGRAM, spot(PROGRAM, "f(x + 1)")).replaced("{owner}.g{arguments}") is None
+    assert Spot(PROGRAM, spot(PROGRAM, "x + 1")).replaced("{function}()") is None
 
 
 def test_a_keyword_gets_another_name() -> None:
     program = program_of("y = f(x, axis=1, keepdims=True)\n")
     place = spot(program, "f(x, axis=1, keepdims=True)")
-    assert result(keyword_renamed(program, place, "axis", "dim")) == (
+    assert result(Spot(program, place).renamed("axis", "dim")) == (
         "y = f(x, dim=1, keepdims=True)\n"
     )
-    assert keyword_renamed(program, place, "dim", "axis") is None
-    assert keyword_renamed(program, place, "axis", "keepdims") is None  # given twice
+    assert Spot(program, place).renamed("dim", "axis") is None
+    assert Spot(program, place).renamed("axis", "keepdims") is None  # given twice
 
 
 DETACHED = [
@@ -154,7 +194,7 @@ def test_several_drafts_are_all_or_none() -> None:
 
 def test_what_differs_on_purpose_is_proposed_where_it_can_be_made() -> None:
     assert not list(differing("detach", None)) and not list(differing("detach", ()))
-    (proposal,) = differing("detach", line_behind(PROGRAM, at(PROGRAM, "b ="), "c = 1\n"))
+    (proposal,) = differing("detach", Spot(PROGRAM, at(PROGRAM, "b =")).behind("c = 1\n"))
     assert proposal.intended_difference
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from rewriting import program_of, spot
 
-from autograd_explain.model import Confidence, Event, Finding, Safety, What
-from autograd_explain.rewrite.engine.proposal import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind
+from autograd_explain.model import Confidence, Edits, Event, Finding, Place, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import Fix, Propose, Site, at_place, by_table, differing
+from autograd_explain.rewrite.transforms.spot import Spot
 
 PROGRAM = program_of("loss = model(x)\nloss.backward()")
 
@@ -24,7 +25,11 @@ def finding(method: str, what: What = What.CAUSE) -> Finding[Details]:
 
 
 def reduced(site: Site[Details]) -> tuple | None:  # type: ignore[type-arg]
-    return call_behind(site.program, site.place, site.details.method)
+    return site.called(site.details.method)
+
+
+def meant(program: Program, place: Place) -> Edits | None:
+    return Spot(program, place).called("mean")
 
 
 PROPOSE: Propose[Details] = by_table(
@@ -32,7 +37,7 @@ PROPOSE: Propose[Details] = by_table(
     Fix("none", lambda site: None),
     Fix("asked", reduced, changes=True),
     Fix("again", reduced),
-    Fix("mean", at_place(call_behind, "mean"), intended_difference=True),
+    Fix("mean", at_place(meant), intended_difference=True),
 )
 
 
@@ -52,3 +57,11 @@ def test_nothing_is_proposed_where_the_place_is_unknown() -> None:
     assert not list(PROPOSE(finding("sum", What.FAILED), PROGRAM))
     at_failure = by_table(Fix("asked", reduced), at=What.FAILED)
     assert [p.fix for p in at_failure(finding("sum", What.FAILED), PROGRAM)] == ["asked"]
+
+
+def test_a_row_may_be_a_function_and_what_it_proposes_comes_once() -> None:
+    propose: Propose[Details] = by_table(
+        lambda site: differing("first", reduced(site)), Fix("again", reduced), at=What.CAUSE
+    )
+    (only,) = propose(finding("sum"), PROGRAM)
+    assert only.fix == "first" and only.intended_difference

@@ -11,7 +11,7 @@ _OLD = ("torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd")
 
 
 def _torch_amp(site: Site[object]) -> Edits | None:
-    source = site.program.source_at(site.place)
+    source = site.source
     return None if source is None else apply_patches(_renamed(source))
 
 

@@ -11,7 +11,6 @@ from autograd_explain.rewrite.transforms.keep_gradient import (
     retained,
     updates_in_place,
 )
-from autograd_explain.rewrite.transforms.uncut import apply_patches, called
 
 from .diagnose import Details
 
@@ -45,7 +44,7 @@ def _new_leaves(site: Site[Details]) -> Edits | None:
     method = f"detach().{FLAG}" if site.details.recorded else FLAG
     if not updates or any(u.cleared for u in updates):
         return None
-    return apply_patches(p for u in updates for p in called(site.program, u.value, method))
+    return site.at(*(u.value for u in updates)).called(method)
 
 
 def _detached(site: Site[Details]) -> Edits | None:

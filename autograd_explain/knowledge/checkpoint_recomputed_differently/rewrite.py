@@ -30,7 +30,6 @@ from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
-from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.undone import undone, undone_behind
 
 from .details import Details
@@ -73,7 +72,7 @@ def _draws(program: Program, place: Place) -> Edits | None:
 
 def _always_computed(site: Site[Details]) -> Edits | None:
     """`if key not in cache: cache[key] = …` -> the assignment alone."""
-    tree, stored = statement_at(site.program, site.place)
+    tree, stored = site.tree, site.own
     guard = tree.around(stored, cst.If)
     return None if guard is None else always_computed(site.program, tree.place(guard))
 
@@ -81,11 +80,12 @@ def _always_computed(site: Site[Details]) -> Edits | None:
 def _before_call(site: Site[Details]) -> Edits | None:
     """`if self.training: self.steps += 1` in a module that is checkpointed goes before the call, as
     `if block.training: block.steps += 1`: backward does not count again."""
-    tree, counted = statement_at(site.program, site.place)
-    outer, statement = statement_at(site.program, site.details.call)
+    tree, counted = site.tree, site.own
+    call = site.at(site.details.call)
+    outer, statement = call.tree, call.own
     if not isinstance(counted, cst.AugAssign) or statement is None:
         return None
-    moved = _with_guard(tree, counted)
+    moved = tree.alone_in(counted, cst.If)
     function = tree.around(moved, cst.FunctionDef)
     found = (c.args[0].value for c in calls_in(statement) if called_name(c) == "checkpoint")
     receiver = next(found, None)
@@ -111,8 +111,8 @@ def _before_call(site: Site[Details]) -> Edits | None:
 def _not_asked(site: Site[Details]) -> Edits | None:
     """`model.gradient_checkpointing_enable()` is left out."""
     switch = site.details.switch
-    alone = isinstance(site.program.statement_at(switch), ast.Expr)
-    return remove_statement(site.program, switch) if switch is not None and alone else None
+    alone = isinstance(site.at(switch).statement, ast.Expr)
+    return site.at(switch).removed() if switch is not None and alone else None
 
 
 def _taken_back(site: Site[Details]) -> Edits | None:
@@ -120,7 +120,7 @@ def _taken_back(site: Site[Details]) -> Edits | None:
     behind it in the same block, else where the function around is done."""
     program, method = site.program, site.details.opposite
     tree, own = statement_at(program, site.place)
-    _, backward = statement_at(program, site.details.backward)
+    backward = site.at(site.details.backward).own
     if own is None or not method:
         return None
     order, at = tree.siblings(own)
@@ -128,14 +128,6 @@ def _taken_back(site: Site[Details]) -> Edits | None:
         undo = undone(tree, own, method)
         return None if undo is None else Draft(tree).before(backward, [undo]).edits()
     return undone_behind(program, site.place, method)
-
-
-def _with_guard(tree: Tree, statement: Statement) -> Statement:
-    """The statement, with an `if` around it that guards nothing else."""
-    around = tree.outer(statement)
-    if not isinstance(around, cst.If) or around.orelse is not None:
-        return statement
-    return around if len(tree.siblings(statement)[0]) == 1 else statement
 
 
 def _is_of_round(tree: Tree, statement: Statement, receiver: cst.BaseExpression) -> bool:

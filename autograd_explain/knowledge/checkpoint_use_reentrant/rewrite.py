@@ -1,8 +1,7 @@
 """`use_reentrant=False`."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import keyword_set
+from autograd_explain.rewrite import Fix, Propose, by_table
 
 propose: Propose[object] = by_table(
-    Fix("non_reentrant", at_place(keyword_set, "use_reentrant", "False"))
+    Fix("non_reentrant", lambda s: s.given("use_reentrant", "False"))
 )

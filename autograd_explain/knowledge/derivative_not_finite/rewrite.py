@@ -12,10 +12,7 @@ from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
-from autograd_explain.rewrite.engine.tree import tree_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 from .masks import mask_behind
@@ -35,11 +32,11 @@ def _masked(draft: Draft, site: Site[Details]) -> bool:
 def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
     tree, place = draft.tree, site.details.operand
-    node, operation = tree.node(place), node_at(site.program, site.place)
+    node, operation = tree.node(place), site.node
     mask = None if node is None else mask_behind(tree, node)
     if mask is None or mask.choice is None or operation is None or place is None:
         return False
-    other = node_at(site.program, tree.place(mask.choice.args[2 if mask.kept else 1].value))
+    other = site.at(tree.place(mask.choice.args[2 if mask.kept else 1].value)).node
     given = [tree.source.span(o) for o in operands(operation)]
     if other is None or place.span not in given:
         return False
@@ -74,12 +71,12 @@ def _with_roots(
     """The edit, with the roots before it as good as masked: `torch.sqrt(x)` is 0 at 0 still."""
 
     def run(site: Site[Details]) -> Edits | None:
-        tree = tree_at(site.program, site.details.operand)
+        tree = site.at(site.details.operand).tree
         drafts = Drafts()
         if not edit(drafts[tree], site):
             return None
         for root in site.details.roots:
-            draft = drafts[tree_at(site.program, root.place)]
+            draft = drafts[site.at(root.place).tree]
             _around(draft, site.program, root.place, root.operand, "0.0")
         return drafts.edits()
 
@@ -115,7 +112,7 @@ def _not_zero(torch: str, node: cst.BaseExpression) -> cst.BaseExpression:
 def _bounded(site: Site[Details]) -> Edits | None:
     """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
     floor, ceiling = site.details.floor, site.details.ceiling
-    tree = tree_at(site.program, site.details.operand)
+    tree = site.at(site.details.operand).tree
     node = tree.node(site.details.operand)
     call = f"clamp_min({floor})" if floor else f"clamp_max({ceiling})"
     call = f"clamp({floor}, {ceiling})" if floor and ceiling else call
@@ -132,18 +129,16 @@ def _other_than_zero(draft: Draft, site: Site[Details]) -> bool:
 
 def _uncorrected(site: Site[Details]) -> Edits | None:
     """`x.std()` -> `x.std(correction=0)`."""
-    node = node_at(site.program, site.place)
-    if not isinstance(node, ast.Call) or called_name(node) not in _DEVIATIONS:
+    if called_name(site.node) not in _DEVIATIONS:
         return None
-    unbiased = any(k.arg == "unbiased" for k in node.keywords)
-    name, value = ("unbiased", "False") if unbiased else ("correction", "0")
-    return keyword_set(site.program, site.place, name, value)
+    unbiased = site.argument("unbiased").place is not None
+    return site.given(*(("unbiased", "False") if unbiased else ("correction", "0")))
 
 
 def _apart(site: Site[Details]) -> Edits | None:
     """`torch.linalg.eigh(a)` -> `torch.linalg.eigh(a + 1e-07 * torch.arange(len(a)).diag().to(a))`,
     what is computed there under a name of its own."""
-    tree, torch = tree_at(site.program, site.details.operand), torch_at(site.program, site.place)
+    tree, torch = site.at(site.details.operand).tree, torch_at(site.program, site.place)
     node = tree.node(site.details.operand)
     statement = None if node is None else tree.statement_of(node)
     if node is None or statement is None or torch is None:

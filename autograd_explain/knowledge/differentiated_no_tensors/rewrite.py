@@ -2,25 +2,22 @@
 
 import ast
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 
 from .diagnose import Details, Tensors
 
 
 def _inner(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
+    node = site.node
     if not isinstance(node, (ast.List, ast.Tuple)):
         return None
-    inner = code_of(site.program, site.place, node.elts[0])
-    return expression_replaced(site.program, site.place, f"list({inner})")
+    return site.replaced("list({inner})", inner=site.code(node.elts[0]))
 
 
 propose: Propose[Details] = by_table(
     Fix(
         "parameters",
-        at_place(expression_replaced, "{owner}.parameters{arguments}"),
+        lambda s: s.replaced("{owner}.parameters{arguments}"),
         when=lambda d: d.tensors is Tensors.PARAMETERS,
     ),
     Fix("parameters", _inner, when=lambda d: d.tensors is Tensors.INNER),

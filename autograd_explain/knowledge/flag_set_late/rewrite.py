@@ -8,15 +8,9 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.edits import merge, then
-from autograd_explain.rewrite.transforms.call_edits import line_before, statement_replaced
 from autograd_explain.rewrite.transforms.move_statement import move_before
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.training_step import remove_statement
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    node_at,
-    replacement,
-)
 
 from .diagnose import Details, Late
 
@@ -40,20 +34,19 @@ def _flag_first(late: Late, program: Program) -> Edits | None:
         return _leaf_in_caller(late, program)
     if late.source == late.tensor:
         return move_before(program, late.flag, late.use, checked=False)
-    read = apply_patches(_copy_read(late, program))
+    read = _copy_read(late, program)
     moved = (replace(place, span=None) for place in (late.flag, late.use))
     return then(program, read, lambda p, *at: move_before(p, *at, checked=False), *moved)
 
 
-def _copy_read(late: Late, program: Program) -> list[Patch]:
+def _copy_read(late: Late, program: Program) -> Edits | None:
     """`net(images)` -> `net(probe)`."""
-    source, node = program.source_at(late.use), node_at(program, late.use)
-    if source is None or node is None:
-        return []
-    named = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
-    spans = [source.span(n) for n in named if ast.unparse(n) == late.source]
-    places = [replace(late.use, span=span) for span in spans]
-    return [p for at in places for p in replacement(program, at, late.tensor)]
+    use = Spot(program, late.use)
+    nodes = (
+        n for n in ast.walk(use.node or ast.Pass()) if isinstance(n, (ast.Name, ast.Attribute))
+    )
+    named = (use.of(n).place for n in nodes if ast.unparse(n) == late.source)
+    return use.at(*named).replaced(late.tensor)
 
 
 def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
@@ -63,14 +56,14 @@ def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
     itself = late.source == late.tensor != target and not late.again
     ending = "{x}.requires_grad_()" if itself else "{x} = {x}.detach().requires_grad_()"
     uses = dict.fromkeys(late.callers)
-    early = [line_before(program, use, ending.format(x=given)) for given, use in uses]
+    early = [Spot(program, use).before(ending, x=given) for given, use in uses]
     if late.kept:
         return merge(*early)
     gone = [remove_statement(program, copy) for copy in late.again]
     if target in ("", late.source, f"{late.tensor}.requires_grad"):
         gone.append(remove_statement(program, late.flag))
     else:
-        gone.append(statement_replaced(program, late.flag, f"{target} = {late.source}"))
+        gone.append(Spot(program, late.flag).instead("{a} = {b}", a=target, b=late.source))
     return merge(*early, *gone)
 
 

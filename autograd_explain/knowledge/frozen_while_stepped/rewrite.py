@@ -7,7 +7,6 @@ from autograd_explain.model import Place
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
-from autograd_explain.rewrite.transforms.call_edits import line_before
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.move_statement import lifted
 from autograd_explain.rewrite.transforms.undone import undone, whole_loop
@@ -66,14 +65,13 @@ def _thawed_after_use(site: Site[Details], place: Place) -> Edits | None:
 
 def _thawed_for_backward(site: Site[Details]) -> Edits | None:
     """All that the optimizer holds, whatever the parts are called of which it was given them."""
-    if not site.details.optimizer:
-        return None
     lines = (
-        f"for group in {site.details.optimizer}.param_groups:\n"
+        "for group in {optimizer}.param_groups:\n"
         '    for parameter in group["params"]:\n'
         "        parameter.requires_grad_(True)\n"
     )
-    return line_before(site.program, site.details.backward, lines)
+    details = site.details
+    return site.at(details.backward).before(lines, optimizer=details.optimizer)
 
 
 def _is_left(details: Details) -> bool:
@@ -81,13 +79,13 @@ def _is_left(details: Details) -> bool:
     return bool(details.frozen) and details.turn is None
 
 
-def _copied_deeply(site: Site[Details]) -> Edits | None:
-    return deep_copied(site.program, site.details.copied, "{arguments}")
-
-
 propose: Propose[Details] = by_table(
-    Fix("deep_copy", _copied_deeply, when=lambda d: d.copied is not None, changes=True),
-    Fix("thaw_held", _thawed_for_backward, when=lambda d: d.backward is not None, changes=True),
+    Fix(
+        "deep_copy",
+        lambda s: deep_copied(s.program, s.details.copied, "{arguments}"),
+        changes=True,
+    ),
+    Fix("thaw_held", _thawed_for_backward, changes=True),
     Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None, changes=True),
     Fix("thaw_before", _thawed_before, when=_is_left, changes=True),
 )

@@ -3,8 +3,6 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, expressions_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Why
 from .missing import derivative_by_autograd
@@ -13,26 +11,21 @@ from .missing import derivative_by_autograd
 def _with_none(site: Site[Details]) -> Edits | None:
     values = _values(site)
     new = None if values is None else _new_values(site.details, values)
-    return None if new is None else expression_replaced(site.program, site.place, ", ".join(new))
+    return None if new is None else site.replaced(", ".join(new))
 
 
 def _values(site: Site[Details]) -> list[str] | None:
     """What stands at the place, one text for each value."""
-    node = node_at(site.program, site.place)
+    node = site.node
     if node is None:
         return None
     elements = node.elts if isinstance(node, ast.Tuple) else [node]
-    return [code_of(site.program, site.place, n) for n in elements]
-
-
-def _cast(site: Site[Details]) -> Edits | None:
-    return expression_replaced(site.program, site.place, f"{{x}}.to({site.details.like}.dtype)")
+    return [site.code(n) for n in elements]
 
 
 def _times_incoming(site: Site[Details]) -> Edits | None:
     """`return s * (1 - s)` -> `return grad * (s * (1 - s))`"""
-    times = f"{site.details.gradient} * {{x}}"
-    return expressions_replaced(site.program, site.details.places, times)
+    return site.at(*site.details.places).replaced("{g} * {x}", g=site.details.gradient)
 
 
 def _new_values(details: Details, values: list[str]) -> list[str] | None:
@@ -90,7 +83,12 @@ propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
     Fix("by_autograd", _added_by_autograd, when=lambda d: d.why is Why.NUMBER),
     Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
-    Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
+    Fix(
+        "cast_operand",
+        lambda s: s.replaced("{x}.to({like}.dtype)", like=s.details.like),
+        when=lambda d: d.why is Why.DTYPE,
+        changes=True,
+    ),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
     Fix("by_autograd", _by_autograd, when=lambda d: d.why in _OWED),
 )

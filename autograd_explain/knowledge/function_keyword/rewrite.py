@@ -3,22 +3,20 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import keyword_renamed
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
 
 def _parameter_name(site: Site[Details]) -> Edits | None:
-    call = node_at(site.program, site.place)
-    if not isinstance(call, ast.Call) or any(isinstance(a, ast.Starred) for a in call.args):
+    call = site.call
+    if call is None or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     inputs, given = site.details.inputs, [k.arg for k in call.keywords]
     left = [name for name in inputs[len(call.args) :] if name not in given]
     wrong = [name for name in given if name not in inputs]
     if len(left) != 1 or len(wrong) != 1 or wrong[0] is None:
         return None
-    return keyword_renamed(site.program, site.place, wrong[0], left[0])
+    return site.renamed(wrong[0], left[0])
 
 
 propose: Propose[Details] = by_table(Fix("parameter_name", _parameter_name))

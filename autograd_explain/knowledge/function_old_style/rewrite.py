@@ -10,21 +10,13 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.cst_tools import head
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import statement_at
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    lines_before,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, lines_before
 
 from .diagnose import Details
 
 
 def _renamed(site: Site[Details]) -> Edits | None:
-    tree, statement = statement_at(site.program, site.place)
+    tree, statement = site.tree, site.own
     draft = Draft(tree)
     for node in head(statement) if statement is not None else ():
         if isinstance(node, cst.Attribute) and node.attr.value == "saved_variables":
@@ -34,23 +26,17 @@ def _renamed(site: Site[Details]) -> Edits | None:
 
 def _static(site: Site[Details]) -> Edits | None:
     """`Cube()(x)` -> `Cube.apply(x)`, where `Cube` is the user's and keeps nothing of its own."""
-    program, place = site.program, site.place
-    call = node_at(program, place)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
+    call = site.call
+    made = None if call is None else call.func
+    if call is None or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
         return None
-    made = call.func
-    if made.args or made.keywords or call.keywords or not isinstance(made.func, ast.Name):
+    if made.args or made.keywords or call.keywords:
         return None
-    methods = list(_methods(program, made.func.id))
+    methods = list(_methods(site.program, made.func.id))
     if {m.name for _, m in methods} != {"forward", "backward"}:
         return None
-    arguments = ", ".join(code_of(program, place, a) for a in call.args)
-    return apply_patches(
-        [
-            *replacement(program, place, f"{made.func.id}.apply({arguments})"),
-            *(p for source, m in methods for p in _decorated(source, m)),
-        ]
-    )
+    applied = site.with_code(f"{made.func.id}.apply{{arguments}}")
+    return apply_patches([*applied, *(p for source, m in methods for p in _decorated(source, m))])
 
 
 def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:

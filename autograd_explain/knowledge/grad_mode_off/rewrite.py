@@ -3,7 +3,6 @@
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
 from autograd_explain.rewrite.transforms.grad_mode import (
     block_instead_of_switch,
     decorated_generator,
@@ -27,9 +26,10 @@ def _enabled(site: Site[Details]) -> Edits | None:
     wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last, asking)
     if wrapped is None or not inside.inference:
         return wrapped
-    modes = [expression_replaced(program, place, "{owner}.no_grad") for place in inside.modes]
-    options = [keyword_set(program, at, "inference_mode", "False") for at in inside.options]
-    return merge(*modes, *options, wrapped) if modes or options else None
+    modes = site.at(*inside.modes).replaced("{owner}.no_grad")
+    options = site.at(*inside.options).given("inference_mode", "False")
+    parts = [e for e, asked in ((modes, inside.modes), (options, inside.options)) if asked]
+    return merge(*parts, wrapped) if parts else None
 
 
 propose: Propose[Details] = by_table(

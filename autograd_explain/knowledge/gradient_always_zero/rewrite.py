@@ -4,22 +4,9 @@ import ast
 
 from autograd_explain.model import ZeroBy
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import filled
-from autograd_explain.rewrite.engine.tree import tree_at
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    expression_replaced,
-    keyword_removed,
-)
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.passed_through import passed_straight_through
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    passed_through,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import passed_through
 
 from .diagnose import Details
 
@@ -29,49 +16,37 @@ _TWO = 2
 def _left_out(site: Site[Details]) -> Edits | None:
     """`torch.round(x)` -> `x`; `torch.div(x, y, rounding_mode="floor")` -> `torch.div(x, y)`."""
     if site.details.divides:
-        return keyword_removed(site.program, site.place, "rounding_mode")
-    at, node = site.details.operand, node_at(site.program, site.details.operand)
-    if at is None or node is None or _stands_alone(site):
-        return None
-    return expression_replaced(site.program, site.place, code_of(site.program, at, node))
+        return site.without("rounding_mode")
+    if isinstance(site.outer, ast.Expr):
+        return None  # `x.round_()`
+    return site.replaced("{operand}", operand=site.details.operand)
 
 
 def _straight_through(site: Site[Details]) -> Edits | None:
-    tree = tree_at(site.program, site.place)
+    tree = site.tree
     call, operand = tree.node(site.place), tree.node(site.details.operand)
     if call is None or operand is None or site.details.divides:
         return None
     return passed_straight_through(tree, call, operand)
 
 
-def _stands_alone(site: Site[Details]) -> bool:
-    """Whether the call is a statement: `x.round_()`."""
-    source = site.program.source_at(site.place)
-    node = node_at(site.program, site.place)
-    return source is None or node is None or isinstance(source.parents.get(node), ast.Expr)
-
-
 def _computed_of_noise(site: Site[Details]) -> Edits | None:
     """`torch.normal(mean, std)` -> `mean + std * torch.randn_like(mean)`: the same numbers."""
-    call = node_at(site.program, site.place)
-    given = call.args if isinstance(call, ast.Call) and not call.keywords else []
-    if site.details.function != "normal" or site.place is None or len(given) != _TWO:
+    call = site.call
+    given = call.args if call is not None and not call.keywords else []
+    if site.details.function != "normal" or len(given) != _TWO:
         return None
-    mean, std = (code_of(site.program, site.place, a) for a in given)
-    like = std if isinstance(given[0], ast.Constant) else mean
-    template = "{mean} + {std} * torch.randn_like({like})"
-    code = filled(template, mean=mean, std=std, like=like)
-    return apply_patches(replacement(site.program, site.place, code))
+    mean, std = (site.code(a) for a in given)
+    like = "{std}" if isinstance(given[0], ast.Constant) else "{mean}"
+    noisy = f"{{mean}} + {{std}} * torch.randn_like({like})"
+    return site.replaced(noisy, mean=mean, std=std)
 
 
 def _difference_detached(site: Site[Details]) -> Edits | None:
     """`z + (q - z)` -> `z + (q - z).detach()`"""
-    statement, source = site.program.statement_at(site.place), site.program.source_at(site.place)
-    sums = map(passed_through, ast.walk(statement) if statement is not None else ())
+    sums = map(passed_through, ast.walk(site.statement or ast.Pass()))
     sides = [inner for found in sums if found for _, other, inner in [found] if other is inner]
-    if len(sides) != 1 or source is None:
-        return None
-    return call_behind(site.program, source.place(sides[0].lineno, None, sides[0]), "detach")
+    return site.of(sides[0]).called("detach") if len(sides) == 1 else None
 
 
 propose: Propose[Details] = by_table(
@@ -80,7 +55,7 @@ propose: Propose[Details] = by_table(
     Fix("detach_older", lambda s: detached_at(s.program, s.details.older)),
     Fix("detach_sum", lambda s: detached_at(s.program, s.details.sum)),
     Fix("of_noise", _computed_of_noise),
-    Fix("bilinear", lambda s: expression_replaced(s.program, s.details.mode, '"bilinear"')),
+    Fix("bilinear", lambda s: s.at(s.details.mode).replaced('"bilinear"')),
     Fix("left_out", _left_out, when=lambda d: d.whole),
     Fix("repair_straight_through", _straight_through),
     Fix("left_out", _left_out),

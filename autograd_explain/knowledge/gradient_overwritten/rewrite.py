@@ -13,22 +13,15 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.inplace_writes import InplaceCall, inplace_calls
 from autograd_explain.rewrite.engine.cst_tools import make
 from autograd_explain.rewrite.engine.draft import Draft, only
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    lines_before,
-    lines_behind,
-)
+from autograd_explain.rewrite.engine.tree import Statement, Tree, opening, statements_in
 
 from .diagnose import Details
-from .handed import Handed
 
 
 def _new_tensor(site: Site[Details]) -> Edits | None:
     """`lambda g: g.mul_(2)` -> `lambda g: g.mul(2)`; the same as the only statement of a function,
     which then returns it."""
-    tree = tree_at(site.program, site.place)
+    tree = site.tree
     return only(_returned(tree, statement, call) for statement, call in _writes(site, tree))
 
 
@@ -61,28 +54,22 @@ def _copied_first(site: Site[Details]) -> Edits | None:
     handed = site.details.handed
     if handed is None or isinstance(handed.function, ast.Lambda):
         return None
-    source = handed.source
+    node, name = handed.alias or handed.function, handed.incoming
+    spot = site.at(handed.source.place(node.lineno, None, node))
     if handed.alias is not None:
-        return apply_patches([Patch(source, source.span(handed.alias).end, ".clone()")])
-    return apply_patches(_with_copy(handed, handed.function))
-
-
-def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
-    source, name = handed.source, handed.incoming
-    body = function.body
-    documented = len(body) > 1 and ast.get_docstring(function, clean=False) is not None
-    first = body[1 if documented else 0]
-    if source.span(first).line == function.lineno:
-        return []
-    copied = lines_before(source, first, f"{name} = {name}.clone()")
-    given = [] if _returns(function) else [lines_behind(source, body[-1], f"return {name}")]
-    return [copied, *given]
+        return spot.called("clone")
+    if not isinstance(spot.own, cst.FunctionDef):
+        return None
+    draft = Draft(spot.tree).before(opening(spot.own.body), [make(f"{name} = {name}.clone()")])
+    if not _returns(handed.function):
+        draft.after(statements_in(spot.own.body)[-1], [make(f"return {name}")])
+    return draft.edits()
 
 
 def _only_read(site: Site[Details]) -> Edits | None:
     """`share = g.abs_().sum()` -> `share = g.abs().sum()` in a function that returns nothing: it
     computes something of the gradient, and does not mean to change it."""
-    handed, tree = site.details.handed, tree_at(site.program, site.place)
+    handed, tree = site.details.handed, site.tree
     if handed is None or isinstance(handed.function, ast.Lambda) or _returns(handed.function):
         return None
     return only(

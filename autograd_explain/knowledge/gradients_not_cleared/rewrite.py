@@ -7,7 +7,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import each
-from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.training_step import (
     zero_grad_after,
     zero_grad_before,
@@ -32,8 +32,8 @@ def _reset_at(program: Program, place: Place, leaf: str, backward: Place | None)
     if not leaf:
         return None
     if isinstance(program.statement_at(place), ast.Return):
-        return line_before(program, backward, f"{leaf}.grad = None")
-    return line_behind(program, place, f"{leaf}.grad = None")
+        return Spot(program, backward).before("{leaf}.grad = None", leaf=leaf)
+    return Spot(program, place).behind("{leaf}.grad = None", leaf=leaf)
 
 
 propose: Propose[Details] = by_table(

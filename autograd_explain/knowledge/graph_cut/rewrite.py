@@ -1,20 +1,14 @@
 """Each kind of cut has its own repair; where torch defines no gradient, the value before it."""
 
 import ast
-from collections.abc import Iterator
-from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
-from autograd_explain.model import Finding, Place, What
+from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     asked_for_gradient,
-    expression_replaced,
-    keyword_set,
-    line_behind,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import (
@@ -27,12 +21,9 @@ from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
     is_list,
     joined_at,
     node_at,
-    replacement,
     uncut_at,
 )
 from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
@@ -64,40 +55,28 @@ def _without_copy(program: Program, place: Place) -> Edits | None:
 
 
 def _value_before(site: Site[Details]) -> Edits | None:
-    """The value from before the operation without gradient."""
-    use, text = site.details.use, site.details.instead
-    edits = apply_patches(_instead(site.program, use, text)) if text else None
+    """The value from before the operation without gradient; `pred.float()` becomes `logits` as a
+    whole: the cast only undid the integers."""
+    use, text = site.at(site.details.use), site.details.instead
+    method, call, *_ = (*use.around, None, None)
+    cast = isinstance(method, ast.Attribute) and method.attr in ("float", "double")
+    if cast and isinstance(call, ast.Call) and not call.args and not call.keywords:
+        use = use.of(call)
+    edits = use.replaced("{text}", text=text)
     return edits if edits and _fits_loss(site) else None
 
 
 def _no_cast(site: Site[Details]) -> Edits | None:
-    cast = called_name(node_at(site.program, site.place)) in _CASTS
-    if _value_before(site) or not cast:
-        return None
-    return uncut_at(site.program, site.place)
+    cast = called_name(site.node) in _CASTS
+    return uncut_at(site.program, site.place) if cast and not _value_before(site) else None
 
 
 def _cross_entropy(site: Site[Details]) -> Edits | None:
     """An accuracy as objective: the cross entropy of the same scores and labels."""
-    objective = site.details.objective
-    if objective is None:
-        return None
-    functional = imports_at(site.program, objective).local("torch.nn.functional")
-    code = f"{functional}.cross_entropy({site.details.scores}, {site.details.labels})"
-    return apply_patches(replacement(site.program, objective, code)) if functional else None
-
-
-def _instead(program: Program, use: Place | None, text: str) -> list[Patch]:
-    """`pred.float()` becomes `logits` as a whole: the cast only undid the integers."""
-    source, node = program.source_at(use), node_at(program, use)
-    if source is None or node is None or use is None:
-        return []
-    method = source.parents.get(node)
-    call = source.parents.get(method) if isinstance(method, ast.Attribute) else None
-    if isinstance(call, ast.Call) and not call.args and not call.keywords:
-        if called_name(call) in ("float", "double"):
-            use = replace(use, span=source.span(call))
-    return replacement(program, use, text)
+    details = site.details
+    loss = "{torch.nn.functional}.cross_entropy({scores}, {labels})"
+    given = {"scores": details.scores, "labels": details.labels}
+    return site.at(details.objective).replaced(loss, **given)
 
 
 #: Losses that take scores per class together with class numbers.
@@ -107,7 +86,7 @@ _TAKES_SCORES = ("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "mu
 def _fits_loss(site: Site[Details]) -> bool:
     """A comparison or a cast keeps the shape; an argmax does not, and few losses take scores."""
     program = site.program
-    if site.details.kind is CutKind.COMPARE or called_name(node_at(program, site.place)) in _CASTS:
+    if site.details.kind is CutKind.COMPARE or called_name(site.node) in _CASTS:
         return True
     statement = program.statement_at(site.details.use)
     called = {called_name(n) for n in ast.walk(statement)} if statement is not None else set()
@@ -138,14 +117,13 @@ def _rsample(site: Site[Details]) -> Edits | None:
     drawn = [getattr(distributions, called_name(call)) for _, call in made]
     if not drawn or not all(getattr(kind, "has_rsample", False) for kind in drawn):
         return None
-    return expression_replaced(site.program, site.place, "{owner}.rsample{arguments}")
+    return site.replaced("{owner}.rsample{arguments}")
 
 
 def _thawed_part(site: Site[Details]) -> Edits | None:
     """The part that is to learn gets its flags back behind the statement that froze everything."""
-    after = site.details.freeze
-    calls = [f"{part}.requires_grad_(True)" for part in site.details.parts]
-    return line_behind(site.program, after, "\n".join(calls)) if calls else None
+    calls = (f"{part}.requires_grad_(True)" for part in site.details.parts)
+    return site.at(site.details.freeze).behind("\n".join(calls))
 
 
 def _thawed(site: Site[Details]) -> Edits | None:
@@ -157,7 +135,7 @@ def _thawed(site: Site[Details]) -> Edits | None:
 def _trainable(site: Site[Details]) -> Edits | None:
     """`from_pretrained(base, path, is_trainable=True)`"""
     flag = site.details.trainable
-    return None if flag is None else keyword_set(site.program, site.place, *flag)
+    return None if flag is None else site.given(*flag)
 
 
 def _is_frozen(details: Details) -> bool:
@@ -170,16 +148,13 @@ def _has_part(details: Details) -> bool:
 
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
-_of_table: Propose[Details] = by_table(
+propose: Propose[Details] = by_table(
+    lambda s: offered_instead(s.program, s.place) if s.details.by_library else (),
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
-    Fix(
-        "undecorated",
-        lambda s: wrapped_instead(s.program, s.details.undecorated),
-        changes=True,
-    ),
+    Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated), changes=True),
     Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
@@ -196,11 +171,7 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
-    Fix(
-        "requires_grad",
-        at_place(asked_for_gradient),
-        when=lambda d: d.missing is Missing.FLAG,
-    ),
+    Fix("requires_grad", at_place(asked_for_gradient), when=lambda d: d.missing is Missing.FLAG),
     Fix(
         "computed_in_turn",
         lambda s: computed_in_turn(s.program, s.place, s.details.then_read),
@@ -231,9 +202,3 @@ _of_table: Propose[Details] = by_table(
         intended_difference=True,
     ),
 )
-
-
-def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    if finding.details.by_library:
-        yield from offered_instead(program, finding.place(What.CAUSE))
-    yield from _of_table(finding, program)

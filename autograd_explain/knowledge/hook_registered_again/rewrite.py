@@ -4,16 +4,22 @@ import libcst as cst
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import bound_in, fresh, local_names, used_names
-from autograd_explain.rewrite.engine.cst_tools import block, make, method_name, walk
+from autograd_explain.rewrite.engine.cst_tools import (
+    block,
+    make,
+    method_name,
+    positional_parameters,
+    walk,
+)
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.engine.tree import Statement, functions_in, statements_in
 from autograd_explain.rewrite.transforms.kept_argument import constructor_of
 
 
 def _before_loop(site: Site[None]) -> Edits | None:
     """A hook of which no name is given another value in a round goes in front of the loop."""
-    tree, own = statement_at(site.program, site.place)
-    whole = None if own is None else _whole(tree, own)
+    tree, own = site.tree, site.own
+    whole = None if own is None else tree.alone_in(own, cst.For, cst.If)
     loop = None if whole is None else next(iter(tree.loops(whole)), None)
     if whole is None or loop is None or tree.block_of(whole) is not loop.body:
         return None
@@ -24,16 +30,16 @@ def _before_loop(site: Site[None]) -> Edits | None:
 
 def _in_init(site: Site[None]) -> Edits | None:
     """What only reads the object itself goes from its method to the end of `__init__`."""
-    tree, own = statement_at(site.program, site.place)
-    whole = None if own is None else _whole(tree, own)
+    tree, own = site.tree, site.own
+    whole = None if own is None else tree.alone_in(own, cst.For, cst.If)
     found = constructor_of(tree, whole)
     if whole is None or found is None or tree.outer(whole) is not found.method:
         return None
-    method, others = found.method, statements_in(found.owner.body)
-    init = next((s for s in others if _is_init(s) and s is not method), None)
-    if not isinstance(init, cst.FunctionDef) or _itself(init) != _itself(method):
+    method, itself = found.method, positional_parameters(found.method)[:1]
+    init = functions_in(found.owner.body).get("__init__", method)
+    if init is method or positional_parameters(init)[:1] != itself:
         return None
-    if used_names(whole) & (local_names(method) - bound_in(whole) - {_itself(method)}):
+    if used_names(whole) & (local_names(method) - bound_in(whole) - {*itself}):
         return None
     return Draft(tree).move([whole], statements_in(init.body)[-1], after=True).edits()
 
@@ -41,10 +47,10 @@ def _in_init(site: Site[None]) -> Edits | None:
 def _removed(site: Site[None]) -> Edits | None:
     """`handle = w.register_hook(f)`, and `handle.remove()` behind the backward; handles in a list
     where a loop registers several."""
-    tree, own = statement_at(site.program, site.place)
+    tree, own = site.tree, site.own
     if not isinstance(own, cst.Expr):
         return None
-    whole = _whole(tree, own)
+    whole = tree.alone_in(own, cst.For, cst.If)
     inside, at = tree.siblings(whole)
     backwards = [n for n, s in enumerate(inside) if n > at and _goes_backward(s)]
     run = inside[at : backwards[-1] + 1] if backwards else []
@@ -62,27 +68,8 @@ def _removed(site: Site[None]) -> Edits | None:
     return draft.after(run[-1], [removed]).edits()
 
 
-def _whole(tree: Tree, own: Statement) -> Statement:
-    """The loop that does nothing but register, where one is around."""
-    outer = tree.outer(own)
-    while isinstance(outer, (cst.For, cst.If)) and statements_in(outer.body) == [own]:
-        if outer.orelse is not None:
-            break
-        own, outer = outer, tree.outer(outer)
-    return own
-
-
 def _goes_backward(statement: Statement) -> bool:
     return any(method_name(n) == "backward" for n in walk(statement))
-
-
-def _is_init(statement: Statement) -> bool:
-    return isinstance(statement, cst.FunctionDef) and statement.name.value == "__init__"
-
-
-def _itself(method: cst.FunctionDef) -> str:
-    """What a method calls its object."""
-    return method.params.params[0].name.value if method.params.params else ""
 
 
 propose: Propose[None] = by_table(

@@ -1,7 +1,7 @@
 """Ask for the gradient where the tensor is made, or leave the frozen parameters out."""
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import asked_for_gradient, expression_replaced
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import asked_for_gradient
 from autograd_explain.rewrite.transforms.embedded_vectors import gradient_of_vectors
 
 from .diagnose import Details, Way
@@ -16,7 +16,7 @@ def _flag(site: Site[Details]) -> Edits | None:
 propose: Propose[Details] = by_table(
     Fix(
         "leave_out",
-        at_place(expression_replaced, "[p for p in {x} if p.requires_grad]"),
+        lambda s: s.replaced("[p for p in {x} if p.requires_grad]"),
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),

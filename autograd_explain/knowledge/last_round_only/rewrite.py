@@ -1,12 +1,8 @@
 """Let every round count: a backward and a step in each, or one backward of their sum."""
 
-from collections.abc import Iterator
-
 import libcst as cst
 
-from autograd_explain.model import Finding
-from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.cst_tools import called_on, find, make, targets
 from autograd_explain.rewrite.engine.draft import Draft
@@ -64,11 +60,9 @@ def _between(tree: Tree, loop: Statement, backward: Statement, name: str) -> Sta
     return next(before, backward)
 
 
-_EACH, _SUM = Fix("into_loop", _into_loop), Fix("sum_up", _summed)
-_of_batches: Propose[Details] = by_table(_EACH, _SUM, changes=True)
-_of_terms: Propose[Details] = by_table(_SUM, _EACH, changes=True)
-
-
-def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    table = _of_batches if finding.details.each else _of_terms
-    return table(finding, program)
+propose: Propose[Details] = by_table(
+    Fix("into_loop", _into_loop, when=lambda d: d.each),
+    Fix("sum_up", _summed),
+    Fix("into_loop", _into_loop),
+    changes=True,
+)

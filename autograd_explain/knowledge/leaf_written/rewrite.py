@@ -8,11 +8,11 @@ from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.leaf_write import LeafWriteDetails, Purpose
 from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
-from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits, Proposal, differing
-from autograd_explain.rewrite.engine.edits import each, then
+from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
+from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result, functional_write
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
@@ -22,71 +22,59 @@ from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value
 from .no_grad_writes import writes_under_no_grad
 
 
-def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Proposal]:
-    place, purpose = finding.place(What.CHANGED), finding.details.purpose
-    if place is None:
-        return
+def _proposed(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
+    purpose, on = site.details.purpose, site.details.goes_on
     if purpose is Purpose.MODULE:
-        yield from _of_module(finding, program, place)
+        yield from _of_module(site)
         return
-    update = purpose in (Purpose.UPDATE, Purpose.INIT)
-    on = finding.details.goes_on
-    update = update or (not on and _stays_the_leaf(finding, program, place))
+    update = purpose in (Purpose.UPDATE, Purpose.INIT) or (not on and _stays_the_leaf(site))
     if update:
-        yield from _no_grad(finding, program, place, update)
-    yield from _out_of_place(program, place, update)
-    if not update and finding.details.carries:
-        yield from differing("own_copy", _own_copy(finding, program, place))
+        yield from _no_grad(site, update)
+    yield from _out_of_place(site, update)
+    if not update and site.details.carries:
+        yield from differing("own_copy", _own_copy(site))
     elif not update and not on:  # that would change the leaf at every call
-        yield from _no_grad(finding, program, place, update)
+        yield from _no_grad(site, update)
 
 
-def _of_module(
-    finding: Finding[LeafWriteDetails], program: Program, place: Place
-) -> Iterator[Proposal]:
+def _of_module(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
     """The module makes a new tensor, or gets copies wherever the function gives it a leaf."""
-    module = finding.details.module
-    edits = module_not_inplace(program, place, module)
-    if edits:
-        yield Proposal("not_inplace", edits)
+    program, place, module = site.program, site.place, site.details.module
+    yield from same("not_inplace", module_not_inplace(program, place, module))
     clone = partial(clone_argument, callee=module)
-    copied = each(program, ((clone, call) for call in finding.details.calls or (place,)))
-    if copied:
-        yield Proposal("clone", copied)
+    yield from same("clone", site.at(*(site.details.calls or (place,))).each(clone))
 
 
-def _no_grad(
-    finding: Finding[LeafWriteDetails], program: Program, place: Place, update: bool
-) -> Iterator[Proposal]:
-    if _is_part(program, place):
+def _no_grad(site: Site[LeafWriteDetails], update: bool) -> Iterator[Proposal]:
+    program, place = site.program, site.place
+    if _is_part(site):
         return  # what else the statement computes needs its graph
-    names = [n for t in finding.tensors for n in t.names]
+    names = [n for t in site.finding.tensors for n in t.names]
     whole = writes_under_no_grad(program, place, names) if update else None
     edits = whole or under_no_grad(program, place, last_update(program, place))
-    if (pending := finding.details.pending) is not None and (whole or edits):
+    if (pending := site.details.pending) is not None and edits:
+        # Where it stands the backward would find its value overwritten.
         moved = then(program, edits, move_after, pending.write, pending.last)
         yield from differing("moved", moved)
-        return  # where it stands the backward would find its value overwritten
-    if edits:
-        safety = Safety.SAME_GRADIENTS if update else Safety.CHANGES_MEANING
-        yield Proposal("no_grad", edits, safety, intended_difference=not update)
-
-
-def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
-    if update and _is_part(program, place):
-        edits = value_alone(program, place)
-    elif update:
-        return  # a rebound parameter is no longer the one that the optimizer or the model holds
     else:
-        edits = functional_write(program, place) or value_alone(program, place)
+        yield from (same if update else differing)("no_grad", edits)
+
+
+def _out_of_place(site: Site[LeafWriteDetails], update: bool) -> Iterator[Proposal]:
+    program, place = site.program, site.place
+    if update and not _is_part(site):
+        return  # a rebound parameter is no longer the one that the optimizer or the model holds
+    edits = None if update else functional_write(program, place)
+    edits = edits or value_alone(program, place)
+    if not update:
         edits = edits or out_of_place(program, place)
     yield from differing("out_of_place", edits)
 
 
-def _own_copy(finding: Finding, program: Program, place: Place) -> Edits | None:
+def _own_copy(site: Site[LeafWriteDetails]) -> Edits | None:
     """`x = f(y)` -> `x = f(y).clone()`, where the function of the write gave the leaf its name."""
-    names = {name for t in finding.tensors for name in t.names}
-    source, write = program.source_at(place), program.statement_at(place)
+    names = {name for t in site.finding.tensors for name in t.names}
+    source, write = site.source, site.statement
     if source is None or write is None:
         return None
     made = [
@@ -96,24 +84,23 @@ def _own_copy(finding: Finding, program: Program, place: Place) -> Edits | None:
         if len(node.targets) == 1 and ast.unparse(node.targets[0]) in names
     ]
     views = (n for n in made if not isinstance(n.value, ast.Subscript))  # `row = x[i]`
-    return next(
-        (e for n in views if (e := clone_result(program, source.place(n.lineno, None, n)))), None
-    )
+    copies = (clone_result(site.program, site.of(n).place) for n in views)
+    return next((edits for edits in copies if edits), None)
 
 
-def _is_part(program: Program, place: Place) -> bool:
-    write = write_at(program, place)
+def _is_part(site: Site[LeafWriteDetails]) -> bool:
+    write = write_at(site.program, site.place)
     return write is not None and write.is_part
 
 
-def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:
+def _stays_the_leaf(site: Site[LeafWriteDetails]) -> bool:
     """Whether the written name has to go on meaning the leaf.
 
     Others look at the tensor that the name was given, or the program reads the name's `.grad`.
     """
-    write = write_at(program, place)
+    program, place, write = site.program, site.place, write_at(site.program, site.place)
     if write is None or not isinstance(write.target, ast.Name):
-        return _gradient_is_read(_last_parts(finding), program)
+        return _gradient_is_read(_last_parts(site.finding), program)
     if not rebinding_is_enough(program, place, write.target):
         return True
     if write.form is Form.ITEM and _is_first_use(program, place, write):
@@ -156,3 +143,6 @@ def _gradient_is_read(names: set[str], program: Program) -> bool:
         node.attr == "grad" and ast.unparse(node.value).rsplit(".", 1)[-1] in names
         for _, node in index_of(program).nodes(ast.Attribute)
     )
+
+
+propose: Propose[LeafWriteDetails] = by_table(_proposed, at=What.CHANGED)

@@ -1,7 +1,6 @@
 """The target in the dtype of the prediction."""
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details
 
@@ -11,8 +10,8 @@ _METHODS = {"float32": "float", "float64": "double", "float16": "half", "bfloat1
 def _cast(site: Site[Details]) -> Edits | None:
     wanted = site.details.wanted
     if wanted in _METHODS:
-        return call_behind(site.program, site.place, _METHODS[wanted])
-    return expression_replaced(site.program, site.place, f"{{x}}.to({{torch}}.{wanted})")
+        return site.called(_METHODS[wanted])
+    return site.replaced(f"{{x}}.to({{torch}}.{wanted})")
 
 
 propose: Propose[Details] = by_table(Fix("cast_target", _cast, changes=True))

@@ -1,7 +1,6 @@
 """The hook on the output's tensor, or an input whose gradient is asked for."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind
 from autograd_explain.rewrite.transforms.hook_on_output import hook_on_output
 
 from .diagnose import Details
@@ -11,7 +10,7 @@ propose: Propose[Details] = by_table(
     # `net(x)` -> `net(x.requires_grad_())`
     Fix(
         "ask_input",
-        lambda s: call_behind(s.program, s.details.batch, "requires_grad_"),
+        lambda s: s.at(s.details.batch).called("requires_grad_"),
         when=lambda d: d.hook is not None,
     ),
 )

@@ -19,7 +19,6 @@ from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.tree import Statement, statement_at
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
     clone_unpacked,
@@ -32,6 +31,7 @@ from autograd_explain.rewrite.transforms.inplace_modules import (
     modules_set_not_inplace,
 )
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
+from autograd_explain.rewrite.transforms.spot import Spot
 
 from .collected_loop import collected_loop, element_is_read, joined, parts_of
 from .diagnose import Details, Write
@@ -121,7 +121,7 @@ def _new_tensor(
     if not tensor.endswith("]") or maker is None:
         first = None if fixed else out_of_place(program, write, tensor)
         return _siblings_too(program, first, maker, write)
-    listed = expression_replaced(program, maker, "list({x})")  # of `x.unbind(1)`
+    listed = Spot(program, maker).replaced("list({x})")  # of `x.unbind(1)`
     return then(program, listed, partial(out_of_place, target=tensor), write)
 
 

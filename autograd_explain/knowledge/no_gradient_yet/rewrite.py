@@ -1,27 +1,16 @@
 """Reset to None instead of zeros; read the gradient before it is cleared."""
 
-import ast
 from collections.abc import Iterator
 from itertools import islice
 
 from autograd_explain.model import Finding
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite import Fix, Proposal, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.uncut import code_of, joined_at, node_at
+from autograd_explain.rewrite.transforms.uncut import joined_at
 
 from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
-
-
-def _reset(site: Site[Details]) -> Edits | None:
-    read = site.details.read
-    node = node_at(site.program, read)
-    if read is None or not isinstance(node, (ast.Name, ast.Attribute)):
-        return None
-    name = code_of(site.program, read, node)
-    return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -32,7 +21,11 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 
 
 _of_leaf: Propose[Details] = by_table(
-    Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
+    Fix(
+        "reset",
+        lambda s: s.instead("{read}.grad = None", read=s.details.read),
+        when=lambda d: d.why is Why.ZEROED,
+    ),
     # `nn.Parameter(w - lr * g)` -> `w - lr * g`
     Fix("value_itself", at_place(joined_at), when=lambda d: d.why is Why.NEW_LEAF, changes=True),
     Fix(

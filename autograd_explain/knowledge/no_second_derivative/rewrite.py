@@ -25,10 +25,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,
+    functions_in,
     opening,
     statement_at,
     statements_in,
@@ -47,9 +47,10 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
     of its own computation is computed again.  None where `backward` leaves torch, or that cannot
     be told."""
     tree, backward = statement_at(program, place)
-    if not isinstance(backward, cst.FunctionDef):
+    block = None if backward is None else tree.block_of(backward)
+    if not isinstance(backward, cst.FunctionDef) or block is None:
         return None
-    forward = _sibling(tree, backward, "forward")
+    forward = functions_in(block).get("forward")
     words = {dotted(n) or "" for n in walk(backward.body)}
     if forward is None or any(w.split(".")[-1] in _LEAVES_GRAPH for w in words):
         return None
@@ -58,12 +59,6 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
         if (dotted(decorator.decorator) or "").endswith("once_differentiable"):
             draft.drop(decorator)
     return draft.edits() if _computed_again(draft, forward, backward) else None
-
-
-def _sibling(tree: Tree, method: cst.FunctionDef, name: str) -> cst.FunctionDef | None:
-    inside = tree.siblings(method)[0]
-    found = [s for s in inside if isinstance(s, cst.FunctionDef) and s.name.value == name]
-    return found[0] if len(found) == 1 else None
 
 
 def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.FunctionDef) -> bool:
@@ -202,7 +197,7 @@ def _unpacks(statement: Statement) -> bool:
 def _plain_attention(site: Site[Kept | Kernel | None]) -> Edits | None:
     """Each statement that runs attention, under the kernel that is made of ordinary operations."""
     places = site.details.attention if isinstance(site.details, Kernel) else ()
-    return each(site.program, ((with_plain_attention, place) for place in places))
+    return site.at(*places).each(with_plain_attention)
 
 
 propose: Propose[Kept | Kernel | None] = by_table(

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.edits import Step, each
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite.engine.edits import Step
 from autograd_explain.rewrite.transforms.casts import flag_moved, requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
@@ -15,7 +14,7 @@ from .table_rewrite import plain_attribute
 
 def _whole(site: Site[Details]) -> Edits | None:
     whole = site.details.whole
-    return None if whole is None else expression_replaced(site.program, whole.place, whole.code)
+    return None if whole is None else site.at(whole.place).replaced(whole.code)
 
 
 def _parameters(site: Site[Details]) -> Edits | None:
@@ -29,8 +28,7 @@ def _at_all(transform: Step) -> Callable[[Site[Details]], Edits | None]:
     be made at each of the others."""
 
     def edit(site: Site[Details]) -> Edits | None:
-        places = (site.place, *site.details.others)
-        together = each(site.program, ((transform, place) for place in places))
+        together = site.at(site.place, *site.details.others).each(transform)
         return together or transform(site.program, site.place)
 
     return edit

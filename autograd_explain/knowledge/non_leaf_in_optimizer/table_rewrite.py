@@ -8,7 +8,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name, last_name, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 _FORWARD = ("forward", "__call__")
@@ -29,16 +29,16 @@ def plain_attribute(program: Program, place: Place) -> Edits | None:
     for node in own_nodes(function):
         if isinstance(node, ast.Assign) and node.value is value and len(node.targets) == 1:
             code = _code(program, place, node.targets[0], value)
-            return None if code is None else statement_replaced(program, place, code)
+            return Spot(program, place).instead("{code}", code=code)
     return None
 
 
-def _code(program: Program, place: Place, target: ast.expr, value: ast.expr) -> str | None:
+def _code(program: Program, place: Place, target: ast.expr, value: ast.expr) -> str:
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Attribute):
-        return None
+        return ""
     owner, key = target.value.value, target.slice
     if not (_is_path(owner) and (_is_path(key) or _is_text(key))):
-        return None  # evaluated twice
+        return ""  # evaluated twice
     module, name = code_of(program, place, owner), code_of(program, place, key)
     new = code_of(program, place, value)
     gone = f"{module}._parameters.pop({name}, None)"

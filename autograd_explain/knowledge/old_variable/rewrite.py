@@ -1,20 +1,15 @@
 """A tensor as it is, or made of the number."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "plain",
-        lambda s: expression_replaced(s.program, s.place, s.details.data),
-        when=lambda d: d.data != "" and not d.number,
-    ),
+    Fix("plain", lambda s: s.replaced("{data}", data=s.details.data), when=lambda d: not d.number),
     Fix(
         "tensor",
-        lambda s: expression_replaced(s.program, s.place, f"{{torch}}.tensor({s.details.data})"),
-        when=lambda d: d.data != "" and d.number,
+        lambda s: s.replaced("{torch}.tensor({x})", x=s.details.data),
+        when=lambda d: d.number,
         changes=True,
     ),
 )

@@ -1,7 +1,6 @@
 """Let the module know its layers, or keep the parameters in a list that can be read twice."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.training_step import module_list, parameter_attribute
 
 from .diagnose import Details, Why
@@ -17,5 +16,5 @@ propose: Propose[Details] = by_table(
         lambda s: parameter_attribute(s.program, s.place, s.details.attribute),
         when=lambda d: d.why is Why.PLAIN_TENSOR,
     ),
-    Fix("list", at_place(expression_replaced, "list({x})"), when=lambda d: d.why is Why.USED_UP),
+    Fix("list", lambda s: s.replaced("list({x})"), when=lambda d: d.why is Why.USED_UP),
 )

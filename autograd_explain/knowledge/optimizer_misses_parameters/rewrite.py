@@ -11,9 +11,9 @@ from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.engine.tree import statement_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update, updates_in_place
 from autograd_explain.rewrite.transforms.made_again import made_again
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.training_step import parameter_attribute
 from autograd_explain.rewrite.transforms.uncut import node_at
 
@@ -47,7 +47,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from differing("add_group", group_added(program, made, finding.details.unfrozen))
         yield from differing("hold_all", all_held(program, made))
     if assigns(node_at(program, replaced) or ast.Pass()):
-        yield from differing("no_assign", keyword_removed(program, replaced, "assign"))
+        yield from differing("no_assign", Spot(program, replaced).without("assign"))
     edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
     fix = "move_optimizer" if edits != moved else "repeat_optimizer"
     yield from differing(fix, moved)

@@ -21,7 +21,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 from .diagnose import Details
@@ -119,5 +118,5 @@ propose: Propose[Details] = by_table(
     Fix("assign", at_place(out_of_place), when=lambda d: d.alone and d.plain),
     Fix("assign", at_place(_as_local), when=lambda d: d.alone and d.plain),
     Fix("into_part", at_place(_into_parts), when=lambda d: d.alone and not d.plain),
-    Fix("assign", at_place(keyword_removed, "out"), when=lambda d: not d.alone),
+    Fix("assign", lambda s: s.without("out"), when=lambda d: not d.alone),
 )

@@ -1,7 +1,6 @@
 """Each parameter in one group only."""
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 
 from .diagnose import Details, Overlap
 
@@ -11,18 +10,18 @@ def _rest(site: Site[Details]) -> Edits | None:
     outer, inner = (text.removesuffix(".parameters()") for text in (given.first, given.second))
     prefix = inner.removeprefix(f"{outer}.")
     rest = f'[p for n, p in {outer}.named_parameters() if not n.startswith("{prefix}.")]'
-    return expression_replaced(site.program, site.place, rest)
+    return site.replaced(rest)
 
 
 def _without(site: Site[Details]) -> Edits | None:
     without = f"[p for p in {{x}} if all(p is not q for q in {site.details.first})]"
-    return expression_replaced(site.program, site.details.refused, without)
+    return site.at(site.details.refused).replaced(without)
 
 
 propose: Propose[Details] = by_table(
     Fix(
         "unique",
-        at_place(expression_replaced, "list(dict.fromkeys({x}))"),
+        lambda s: s.replaced("list(dict.fromkeys({x}))"),
         when=lambda d: d.overlap is Overlap.SAME_LIST,
     ),
     Fix("rest", _rest, when=lambda d: d.overlap is Overlap.WITHIN, changes=True),

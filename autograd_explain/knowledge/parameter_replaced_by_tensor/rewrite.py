@@ -1,29 +1,22 @@
 """New values for the parameter that is there, or a new parameter."""
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
-from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 
 from .diagnose import Details
 
-
-def _copied(site: Site[Details]) -> Edits | None:
-    torch = torch_at(site.program, site.place)
-    line = f"{site.details.target}.copy_({site.details.value})"
-    block = f"with {torch}.no_grad():\n    {line}\n"
-    return None if torch is None else statement_replaced(site.program, site.place, block)
+_COPIED = "with {torch}.no_grad():\n    {target}.copy_({value})\n"
+_NEW = "{target} = {torch.nn.Parameter}({value})"
 
 
-def _new_parameter(site: Site[Details]) -> Edits | None:
+def _stored(site: Site[Details]) -> Edits | None:
     target, value = site.details.target, site.details.value
-    parameter = imports_at(site.program, site.place).local("torch.nn.Parameter")
-    line = f"{target} = {parameter}({value})\n"
-    if parameter is None or "\n" in value:
+    code = _COPIED if site.details.held else _NEW
+    if "\n" in value and not site.details.held:
         return None
-    return statement_replaced(site.program, site.place, line)
+    return site.instead(code, target=target, value=value)
 
 
 propose: Propose[Details] = by_table(
-    Fix("copy", _copied, when=lambda d: d.value != "" and d.held),
-    Fix("parameter", _new_parameter, when=lambda d: d.value != "" and not d.held),
+    Fix("copy", _stored, when=lambda d: d.held),
+    Fix("parameter", _stored, when=lambda d: not d.held),
 )

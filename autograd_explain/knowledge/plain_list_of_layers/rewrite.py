@@ -6,8 +6,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.engine.cst_tools import expression, make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.tree import opening, statement_at, statements_in
+from autograd_explain.rewrite.engine.tree import functions_in, opening, statement_at
 from autograd_explain.rewrite.transforms.training_step import module_list
 
 from .diagnose import Details
@@ -17,10 +16,10 @@ def _made_module(site: Site[Details]) -> Edits | None:
     """`class Fields(nn.Module)`, whose `__call__` is its `forward`, and the container in it; None
     where the class inherits, is decorated, or has no `__init__` of its own."""
     tree, found = statement_at(site.program, site.details.plain)
-    base = imports_at(site.program, site.details.plain).local("torch.nn.Module")
+    base = site.at(site.details.plain).imports.local("torch.nn.Module")
     if not isinstance(found, cst.ClassDef) or found.bases or found.decorators or base is None:
         return None
-    methods = {s.name.value: s for s in statements_in(found.body) if isinstance(s, cst.FunctionDef)}
+    methods = functions_in(found.body)
     init, call = methods.get("__init__"), methods.get("__call__")
     first = None if init is None else opening(init.body)
     if first is None:

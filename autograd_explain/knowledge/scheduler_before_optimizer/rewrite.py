@@ -6,9 +6,5 @@ from autograd_explain.rewrite.transforms.move_statement import move_after
 from .diagnose import Details
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "after_step",
-        lambda s: move_after(s.program, s.place, s.details.step),
-        changes=True,
-    )
+    Fix("after_step", lambda s: move_after(s.program, s.place, s.details.step), changes=True)
 )

@@ -1,8 +1,7 @@
 """Let the scheduler count."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite import Fix, Propose, by_table
 
 propose: Propose[object] = by_table(
-    Fix("count", at_place(expression_replaced, "{function}()"), changes=True)
+    Fix("count", lambda s: s.replaced("{function}()"), changes=True)
 )

@@ -7,18 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from autograd_explain.inspect.facts.loop_carried import StateKind
-from autograd_explain.model import Finding, Place, Role, What
+from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import (
-    expressions_replaced,
-    line_before,
-    line_behind,
-    switched_before,
-)
+from autograd_explain.rewrite.transforms.call_edits import switched_before
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
@@ -40,8 +35,7 @@ from autograd_explain.rewrite.transforms.recompute import (
     repeat_inside,
 )
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.training_step import remove_statement
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.spot import Spot
 
 from .attribute import element_made_again, recompute_attribute
 from .begin_anew import begun_anew, reset_anew
@@ -59,8 +53,12 @@ def _every_round(site: Site[Details]) -> Edits | None:
     edits = compute_all_in_loop(site.program, old, use)
     edits = edits or compute_elements_in_loop(site.program, old, use, site.details.sequences)
     for call in site.details.handed_anew:
-        edits = then(site.program, edits, partial(line_before, code=call), use)
+        edits = then(site.program, edits, partial(_first_called, call), use)
     return edits
+
+
+def _first_called(call: str, program: Program, place: Place) -> Edits | None:
+    return Spot(program, place).before("{call}", call=call)
 
 
 def _every_round_or_call(site: Site[Details]) -> Edits | None:
@@ -72,21 +70,18 @@ def _given_again(site: Site[Details]) -> Edits | None:
     """`model = Model(noise_net(x))` before the loop: in it `model.noise = noise_net(x)`.  Another
     object would have other parameters, and would not be the one that others hold."""
     cause, use, path = site.finding.place(What.CAUSE), site.details.use, site.details.attribute
-    source, node = site.program.source_at(cause), node_at(site.program, cause)
-    statement = site.program.statement_at(cause)
-    if source is None or node is None or not path or cause is None or use is None:
+    given = site.at(cause)
+    if not path or cause is None or use is None:
         return None
-    outer = source.parents[node]
-    call = source.parents[outer] if isinstance(outer, ast.keyword) else outer
-    made = statement.targets if isinstance(statement, ast.Assign) else []
+    call = next((n for n in given.around if not isinstance(n, ast.keyword)), None)
+    made = given.statement.targets if isinstance(given.statement, ast.Assign) else []
     root = path.partition(".")[0]
     named = [t for t in made if isinstance(t, ast.Name) and t.id == root]
     top = cause.function is None and use.function is None
     same = top or cause.function_id == use.function_id
     if not named or not isinstance(call, ast.Call) or not same:
         return None
-    code = code_of(site.program, cause, node)
-    return line_before(site.program, use, f"{path} = {code}")
+    return site.at(use).before("{path} = {value}", path=path, value=cause)
 
 
 def _compared(site: Site[Details]) -> Edits | None:
@@ -112,7 +107,7 @@ def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
         if not again and any(other(site) for other in others):
             return None  # who can compute them anew may want to train through them
         code = "".join(f"{name} = {name}.detach()\n" for name in found.names)
-        return line_before(site.program, found.before, code)
+        return site.at(found.before).before(code)
 
     return edit
 
@@ -155,15 +150,14 @@ def _set_again(site: Site[Details]) -> Edits | None:
 
 def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that goes backward."""
-    old, failed = site.details.old, site.finding.place(What.FAILED)
-    return repeat_inside(site.program, failed, old) if old and failed is not None else None
+    old = site.details.old
+    return repeat_inside(site.program, site.place, old) if old else None
 
 
 def _new_read(site: Site[Details]) -> Edits | None:
     """The loss reads the value that was computed for it."""
     found = site.details.unread
-    reads = () if found is None else found.reads
-    return None if found is None else expressions_replaced(site.program, reads, found.name)
+    return None if found is None else site.at(*found.reads).replaced(found.name)
 
 
 def _again(site: Site[Details]) -> Edits | None:
@@ -180,110 +174,109 @@ def _once(at: Callable[[Site[Details]], Place | None]) -> Callable[[Site[Details
 
     def edit(site: Site[Details]) -> Edits | None:
         place = at(site) if site.details.before is not None else None
-        call = getattr(site.program.statement_at(place), "value", None)
+        call = getattr(site.at(place).statement, "value", None)
         alone = isinstance(call, ast.Call) and called_name(call) in _BACKWARD
-        return remove_statement(site.program, place) if place is not None and alone else None
+        return site.at(place).removed() if place is not None and alone else None
 
     return edit
 
 
-def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+def _detached_first(site: Site[Details]) -> Iterator[Proposal]:
     """`d = D(g.detach())` for the first loss, `d = D(g)` again before the second uses it."""
-    use, maker = finding.details.use, finding.place(What.CAUSE)
+    use, maker = site.details.use, site.finding.place(What.CAUSE)
     if use is None or maker is None:
         return
-    for place in finding.details.inputs:
-        node = node_at(program, place)
-        if node is None:
-            continue
-        again = recompute_before(program, use, [maker])
-        edits = then(program, again, partial(detach_use, expr=ast.unparse(node)), maker)
-        yield from differing("detach_recompute", edits)
+    for place in site.details.inputs:
+        if (node := site.at(place).node) is not None:
+            again = recompute_before(site.program, use, [maker])
+            edits = then(site.program, again, partial(detach_use, expr=ast.unparse(node)), maker)
+            yield from differing("detach_recompute", edits)
 
 
-def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+def _carried(site: Site[Details]) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
-    failed, name = finding.place(What.FAILED), finding.details.state
-    maker = finding.place(What.CAUSE)
-    held = maker if finding.details.held else None
-    written = None if held is None else in_place_update(program, held, reset=False)
+    name, maker = site.details.state, site.finding.place(What.CAUSE)
+    held = maker if site.details.held else None
+    written = None if held is None else in_place_update(site.program, held, reset=False)
     yield from differing("in_place", written)
     if written:
         return
-    if finding.details.argument and maker is not None:
-        copied = argument_copied(program, maker, finding.details.argument)
+    if site.details.argument and maker is not None:
+        copied = argument_copied(site.program, maker, site.details.argument)
         yield from differing("own_copy", copied)
         return
-    if finding.details.filled and maker is not None:  # what is written there is to be trained
-        copied = clone_before_write(program, maker, finding.details.filled)
+    if site.details.filled and maker is not None:  # what is written there is to be trained
+        copied = clone_before_write(site.program, maker, site.details.filled)
         yield from differing("own_copy", copied)
         return
-    if finding.details.state_kind is StateKind.LIST:
-        yield from differing("clear_list", line_behind(program, failed, f"{name}.clear()"))
+    if site.details.state_kind is StateKind.LIST:
+        yield from differing("clear_list", site.behind("{list}.clear()", list=name))
         return
-    if finding.details.cache and name:
-        yield from differing("clear_cache", line_behind(program, failed, f"{name} = None"))
-    if finding.details.lasts and not finding.details.constant:
+    if site.details.cache and name:
+        yield from differing("clear_cache", site.behind("{cache} = None", cache=name))
+    if site.details.lasts and not site.details.constant:
         return  # cut off, what it was computed from would not be trained any more
-    anew = None if failed is None else begun_anew(program, failed, name)
+    anew = begun_anew(site.program, site.place, name)
     if anew is None and maker is not None:
-        anew = reset_anew(program, maker, finding.details.tensor)
+        anew = reset_anew(site.program, maker, site.details.tensor)
     yield from differing("begin_anew", anew)
-    if finding.details.each is not None and not finding.details.inside:
-        yield from differing("detach_state", _each_detached(program, failed, finding.details.each))
-    for edits in dict.fromkeys(_cuts(finding, program)):
+    if (each := site.details.each) is not None and not site.details.inside:
+        yield from differing("detach_state", _each_detached(site, each))
+    for edits in _cuts(site):
         yield from differing("detach_state", edits)
 
 
-def _each_detached(program: Program, failed: Place | None, each: Each) -> Edits | None:
+def _each_detached(site: Site[Details], each: Each) -> Edits | None:
     """`for item in net: item.mem = item.mem.detach()` behind the failing line."""
     lines = [f"item.{name} = item.{name}.detach()" for name in each.attributes]
     if not each.all:
         first = f'if hasattr(item, "{each.attributes[0]}"):'
         lines = [first, *(f"    {line}" for line in lines)]
     code = "".join(f"    {line}\n" for line in lines)
-    return line_behind(program, failed, f"for item in {each.container}:\n{code}")
+    return site.behind(f"for item in {{each}}:\n{code}", each=each.container)
 
 
-def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+def _filled_first(site: Site[Details]) -> Iterator[Proposal]:
     """What a library's object keeps is computed before the loop, where nothing trains it there."""
-    cause, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
-    kept = finding.details.lasts
-    if finding.details.constant and (found := filled_first(program, cause, failed, kept=kept)):
+    program, cause, kept = site.program, site.finding.place(What.CAUSE), site.details.lasts
+    if site.details.constant and (found := filled_first(program, cause, site.place, kept=kept)):
         yield from differing("repair_filled_first", found[1], code=found[0])
 
 
-def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
-    maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
-    name, reader = finding.details.state, finding.details.reader
-    name = "" if finding.details.inside else name  # behind the failing line all rounds are over
-    kind = finding.details.state_kind
+def _cuts(site: Site[Details]) -> Iterator[Edits | None]:
+    maker, reader, kind = (
+        site.finding.place(What.CAUSE),
+        site.details.reader,
+        site.details.state_kind,
+    )
+    # Behind the failing line inside all rounds are over.
+    name = "" if site.details.inside else site.details.state
     several = kind is StateKind.TUPLE
-    if failed is not None and name:
-        again = bound_again(program, failed, name)
+    if name:
+        again, others = bound_again(site.program, site.place, name), site.details.others
         if again is None:
-            yield detach_after(program, failed, name, *finding.details.others, kind=kind.value)
+            yield detach_after(site.program, site.place, name, *others, kind=kind.value)
         else:
-            yield detach_expression(program, again, name, state=several)
-    if (loop := finding.details.loop) is not None:
-        yield detach_after(program, loop.place, *loop.names, kind=loop.kind.value)
+            yield detach_expression(site.program, again, name, state=several)
+    if (loop := site.details.loop) is not None:
+        yield detach_after(site.program, loop.place, *loop.names, kind=loop.kind.value)
         return  # where the value is made, an inner loop may need its graph
     if reader is not None and not name:
-        tensor = finding.details.tensor
-        none = _may_be_none(program, tensor)
-        yield detach_use(program, reader, tensor, state=several, or_none=none)
-    fact = finding.tensor(Role.CULPRIT)
+        tensor = site.details.tensor
+        none = _may_be_none(site.program, tensor)
+        yield detach_use(site.program, reader, tensor, state=several, or_none=none)
+    fact = site.finding.tensor(Role.CULPRIT)
     if fact is None or maker is None:
         return
-    carried = finding.details.tensor.rsplit(".", 1)[-1]
-    kept = detached_where_kept(program, maker, carried)
+    carried = site.details.tensor.rsplit(".", 1)[-1]
+    kept = detached_where_kept(site.program, maker, carried)
     if kept is not None:
         yield kept
         return  # at the maker this round would lose its gradient, too
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         ways = [detach_expression, detach_use]
-        for way in reversed(ways) if _is_read_apart(program, maker, target) else ways:
-            yield way(program, maker, target, state=several)
+        for way in reversed(ways) if _is_read_apart(site.program, maker, target) else ways:
+            yield way(site.program, maker, target, state=several)
 
 
 def _is_read_apart(program: Program, maker: Place, target: str) -> bool:
@@ -326,7 +319,34 @@ def _is_shared(details: Details) -> bool:
     return details.why in (Why.SAME_LOSS, Why.SHARED) and details.before is None
 
 
-_of_table: Propose[Details] = by_table(
+def _is_held(details: Details) -> bool:
+    """Whether the program itself hands on what is told."""
+    reached = details.each is not None or (bool(details.state) and "._" not in details.state)
+    return details.why is Why.CARRIED and reached
+
+
+def _options(site: Site[Details]) -> Iterator[Proposal]:
+    return not_kept(site.program, site.details.options)
+
+
+def _first(site: Site[Details]) -> Iterator[Proposal]:
+    program, details = site.program, site.details
+    if not _is_held(details):  # what the program itself hands on is not to be left out
+        yield from _options(site)
+    yield from _filled_first(site)
+    anew = switched_before(program, site.finding.place(What.CAUSE), details.emptied)
+    yield from differing("emptied", anew)
+    yield from differing("own_copy", deep_copied(program, details.handed))
+    if details.why is Why.CARRIED and details.stored is None:
+        yield from _carried(site)
+    elif weight := detached_at(program, *details.weights):
+        yield from differing("detach_weight", weight, corrects=True)
+    elif details.why is Why.SHARED_STEPPED:
+        yield from _detached_first(site)
+
+
+propose: Propose[Details] = by_table(
+    _first,
     Fix(
         "not_remembered",
         lambda s: computed_anew(s.program, s.finding.place(What.CAUSE)),
@@ -378,27 +398,7 @@ _of_table: Propose[Details] = by_table(
         ),
         changes=False,
     ),
+    _options,
     at=What.FAILED,
     changes=True,
 )
-
-
-def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    details = finding.details
-    reached = details.each is not None or (bool(details.state) and "._" not in details.state)
-    held = details.why is Why.CARRIED and reached
-    if not held:  # what the program itself hands on is not to be left out
-        yield from not_kept(program, details.options)
-    yield from _filled_first(finding, program)
-    anew = switched_before(program, finding.place(What.CAUSE), details.emptied)
-    yield from differing("emptied", anew)
-    yield from differing("own_copy", deep_copied(program, details.handed))
-    if details.why is Why.CARRIED and details.stored is None:
-        yield from _carried(finding, program)
-    elif weight := detached_at(program, *details.weights):
-        yield from differing("detach_weight", weight, corrects=True)
-    elif details.why is Why.SHARED_STEPPED:
-        yield from _detached_first(finding, program)
-    yield from _of_table(finding, program)
-    if held:
-        yield from not_kept(program, details.options)

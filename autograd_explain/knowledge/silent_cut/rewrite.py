@@ -7,7 +7,6 @@ from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.gathered import objects_called
@@ -17,7 +16,6 @@ from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
@@ -27,8 +25,7 @@ from .recorded_derivative import recorded_in_library
 
 
 def _told(site: Site[Details]) -> list[Place]:
-    events = (e.place for e in site.finding.events if e.what is What.CAUSE)
-    return [place for place in events if place is not None]
+    return site.finding.places(What.CAUSE)
 
 
 def _reconnected(site: Site[Details]) -> Edits | None:
@@ -45,9 +42,8 @@ def _recorded(site: Site[Details]) -> Edits | None:
 def _recorded_anew(site: Site[Details]) -> Edits | None:
     """… and what the operations wrote in place is computed anew: what backward needs stays."""
     edits = _recorded(site)
-    told = [e.place for e in site.finding.events if e.what is What.DETACHED]
-    for place in told if edits else ():
-        if place is not None and (anew := then(site.program, edits, _computed_at, place)):
+    for place in site.finding.places(What.DETACHED) if edits else ():
+        if anew := then(site.program, edits, _computed_at, place):
             return anew
     return None
 
@@ -60,8 +56,9 @@ def _stopped_difference(site: Site[Details]) -> Edits | None:
     swapped = site.details.swapped
     if swapped is None:
         return None
-    code = f"{swapped.value} + ({swapped.passed} - {swapped.value}).detach()"
-    return apply_patches(replacement(site.program, swapped.place, code))
+    stopped = "{value} + ({passed} - {value}).detach()"
+    given = {"value": swapped.value, "passed": swapped.passed}
+    return site.at(swapped.place).replaced(stopped, **given)
 
 
 def _functional(site: Site[Details]) -> Edits | None:
@@ -75,10 +72,7 @@ def _computed_anew(site: Site[Details]) -> Edits | None:
 
 _of_table: Propose[Details] = by_table(
     Fix("compute_anew", _computed_anew),
-    Fix(
-        "rsample",
-        lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
-    ),
+    Fix("rsample", lambda s: s.at(s.details.drawn).replaced("{owner}.rsample{arguments}")),
     Fix(
         "difference_alone",
         _stopped_difference,
@@ -99,11 +93,7 @@ _of_table: Propose[Details] = by_table(
         lambda s: with_create_graph(s.program, _told(s)),
         when=lambda d: d.derivative and not d.inside,
     ),
-    Fix(
-        "recorded_in_library",
-        at_place(recorded_in_library),
-        when=lambda d: d.inside,
-    ),
+    Fix("recorded_in_library", at_place(recorded_in_library), when=lambda d: d.inside),
     Fix("record", _recorded_anew),
     Fix("record", _recorded),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative),
@@ -112,12 +102,7 @@ _of_table: Propose[Details] = by_table(
 
 
 _of_input: Propose[Details] = by_table(
-    Fix(
-        "functional_update",
-        at_place(functional_vector),
-        changes=True,
-        intended_difference=True,
-    ),
+    Fix("functional_update", at_place(functional_vector), changes=True, intended_difference=True),
 )
 
 

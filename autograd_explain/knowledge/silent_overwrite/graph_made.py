@@ -17,7 +17,7 @@ from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.tree import statement_at
-from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.spot import Spot
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def layers_not_inplace(program: Program, made: GraphMade | None) -> Edits | None
     """`extractor.relu1.inplace = False` behind the statement that makes it."""
     if made is None or not made.layers:
         return None
-    return line_behind(program, made.place, "".join(_switched(made.name, p) for p in made.layers))
+    return Spot(program, made.place).behind("".join(_switched(made.name, p) for p in made.layers))
 
 
 def _switched(name: str, path: str) -> str:
@@ -83,4 +83,4 @@ def copies_handed_out(program: Program, made: GraphMade | None) -> Edits | None:
         f"    {output}.replace_input_with({node}, {copy})",
     )
     inner = "".join(f"{'    ' if graphs else ''}{line}\n" for line in lines)
-    return line_behind(program, place, f"{start}{inner}{made.name}.recompile()\n")
+    return Spot(program, place).behind(f"{start}{inner}{made.name}.recompile()\n")

@@ -131,7 +131,7 @@ def _copies(site: Site[Details]) -> Edits | None:
 
 def _all_new(site: Site[Details]) -> Edits | None:
     """Each write makes a new tensor, which takes the written name."""
-    return each(site.program, ((_new, place) for place in site.details.writes))
+    return site.at(*site.details.writes).each(_new)
 
 
 def _new(program: Program, place: Place) -> Edits | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import libcst as cst
 
@@ -15,8 +14,8 @@ from autograd_explain.rewrite.engine.cst_tools import calls_in, keyword
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.tree import Tree, statement_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop, repeatable
+from autograd_explain.rewrite.transforms.spot import Spot
 
 
 def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> Edits | None:
@@ -34,7 +33,7 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
     kept = next((c for c in calls_in(anchor) if keyword(c, "retain_graph") is not None), None)
     if kept is None:
         return edits
-    return then(program, edits, partial(keyword_removed, name="retain_graph"), tree.place(kept))
+    return then(program, edits, lambda p, at: Spot(p, at).without("retain_graph"), tree.place(kept))
 
 
 def _is_inside(program: Program, place: Place, tree: Tree, loop: cst.CSTNode) -> bool:

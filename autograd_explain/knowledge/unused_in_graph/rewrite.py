@@ -7,13 +7,12 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
-from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
+    apply_all,
     apply_patches,
     lines_behind,
     node_at,
@@ -38,10 +37,8 @@ def _recorded(site: Site[Details]) -> Edits | None:
 def _connected(site: Site[Details]) -> Edits | None:
     """Every cut on the way goes, so that the result depends on the input."""
     cuts = site.details.cuts
-    nodes = [node_at(site.program, place) for place, _ in cuts]
-    if nodes and all(node is not None and called_name(node) == "Parameter" for node in nodes):
-        groups = [tensors_instead_of_copy(site.program, place, False) for place, _ in cuts]
-        return apply_patches(patch for group in groups for patch in group)
+    if cuts and all(called_name(site.at(place).node) == "Parameter" for place, _ in cuts):
+        return apply_all(tensors_instead_of_copy(site.program, p, False) for p, _ in cuts)
     if not all(isinstance(way, CutKind) for _, way in cuts):
         return None
     return reconnected(site.program, [_left(site.program, p, way) for p, way in cuts if p])
@@ -83,14 +80,8 @@ def _taken(program: Program, part: PartAsked) -> list[Patch]:
 
 def _not_handed_over(site: Site[Details]) -> Edits | None:
     """`model = offload(model)` is left out; elsewhere the module takes the place of the call."""
-    if site.details.given is None:
-        return None
-    place, module = site.details.given
-    statement = site.program.statement_at(place)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    if isinstance(statement, ast.Expr) or [ast.unparse(t) for t in targets] == [module]:
-        return remove_statement(site.program, place)
-    return expression_replaced(site.program, place, module)
+    place, module = site.details.given or (None, "")
+    return site.at(place).left_out(module)
 
 
 propose: Propose[Details] = by_table(
@@ -100,12 +91,7 @@ propose: Propose[Details] = by_table(
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
-    Fix(
-        "use_source",
-        lambda s: expression_replaced(s.program, s.place, s.details.source),
-        when=lambda d: d.source != "",
-        changes=True,
-    ),
+    Fix("use_source", lambda s: s.replaced("{code}", code=s.details.source), changes=True),
     # One loss of several skips a part of the parameters: its gradient is zero.
     Fix(
         "zeros",

@@ -5,70 +5,48 @@ from itertools import pairwise
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, called_name
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
+from autograd_explain.program import called_name
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import is_number
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    replacement,
-    without_cut,
-)
+from autograd_explain.rewrite.transforms.uncut import uncut_at
 
 from .branches import chosen_for_each
 from .diagnose import Details, Why
 
 
 def _tensor(site: Site[Details]) -> Edits | None:
-    program, place = site.program, site.place
-    node = node_at(program, place)
-    if node is None or _branches(program, place, node):
-        return None
-    bounded = _bounded(program, place, node)
-    return apply_patches(
-        replacement(program, place, bounded) if bounded else without_cut(program, place)
-    )
+    if any(getattr(o, "test", None) is n for n, o in pairwise((site.node, *site.around))):
+        return None  # it decides a branch: a tensor in its place would not help
+    bounded = _bounded(site)
+    return site.replaced(bounded) if bounded else uncut_at(site.program, site.place)
 
 
-def _bounded(program: Program, place: Place, node: ast.expr) -> str:
+def _bounded(site: Site[Details]) -> str:
     """`max(0, x)` -> `torch.clamp(x, min=0)`; of two tensors `torch.maximum(x, y)`."""
-    torch = torch_at(program, place)
-    if called_name(node) not in _BOUNDS or not isinstance(node, ast.Call) or len(node.args) != 2:
+    call = site.call
+    if call is None or called_name(call) not in _BOUNDS or len(call.args) != 2:
         return ""
-    codes = [code_of(program, place, a) for a in node.args]
+    codes = [site.code(a) for a in call.args]
     numbers = [code for code in codes if is_number(cst.parse_expression(code))]
-    if torch is None or not isinstance(node.func, ast.Name) or len(numbers) == 2:
+    if not isinstance(call.func, ast.Name) or len(numbers) == 2:
         return ""
-    bound, both = _BOUNDS[called_name(node)]
+    bound, both = _BOUNDS[call.func.id]
     if not numbers:
-        return f"{torch}.{both}({', '.join(codes)})"
+        return f"{{torch}}.{both}({', '.join(codes)})"
     x = next(code for code in codes if code != numbers[0])
-    return f"{torch}.clamp({x}, {bound}={numbers[0]})"
+    return f"{{torch}}.clamp({x}, {bound}={numbers[0]})"
 
 
 _BOUNDS = {"max": ("min", "maximum"), "min": ("max", "minimum")}
 
 
-def _branches(program: Program, place: Place, node: ast.expr) -> bool:
-    """Whether the number decides a branch: then a tensor in its place would not help."""
-    source = program.source_at(place)
-    around = [] if source is None else [node, *source.around(node)]
-    return any(getattr(outer, "test", None) is inner for inner, outer in pairwise(around))
-
-
 def _masked(site: Site[Details]) -> Edits | None:
     """`x[mask].sum()` -> `(x * mask).sum()`."""
-    program, place = site.program, site.place
-    source, torch = program.source_at(place), torch_at(program, place)
-    node = node_at(program, place)
-    if source is None or torch is None or not isinstance(node, ast.Subscript):
+    node = site.node
+    if not isinstance(node, ast.Subscript) or getattr(site.outer, "attr", "") != "sum":
         return None
-    if getattr(source.parents.get(node), "attr", "") != "sum":
-        return None
-    x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
-    return apply_patches(replacement(program, place, f"{torch}.where({mask}, {x}, 0)"))
+    x, mask = site.code(node.value), site.code(node.slice)
+    return site.replaced("{torch}.where({mask}, {x}, 0)", mask=mask, x=x)
 
 
 propose: Propose[Details] = by_table(

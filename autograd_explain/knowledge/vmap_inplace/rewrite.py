@@ -4,8 +4,6 @@ import ast
 
 from autograd_explain.program import called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .buffers import as_local, batched
 from .diagnose import Written
@@ -14,15 +12,10 @@ _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ ind
 
 
 def _out_of_place(site: Site[Written]) -> Edits | None:
-    node, source = node_at(site.program, site.place), site.program.source_at(site.place)
-    name = called_name(node)
-    if source is None or node is None or name not in _SAME_NAME:
-        return None
-    if isinstance(source.parents.get(node), ast.Expr):
-        return None  # its result is thrown away: only the write counts
-    return expression_replaced(
-        site.program, site.place, f"{{owner}}.{name.rstrip('_')}{{arguments}}"
-    )
+    name = called_name(site.node)
+    if name not in _SAME_NAME or isinstance(site.outer, ast.Expr):
+        return None  # where its result is thrown away only the write counts
+    return site.replaced(f"{{owner}}.{name.rstrip('_')}{{arguments}}")
 
 
 propose: Propose[Written] = by_table(

@@ -54,7 +54,7 @@ def fitted(tree: Tree, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.
 
 
 def _put(template: str, codes: Mapping[str, str]) -> str:
-    return re.sub(r"{(\w+)}", lambda found: codes.get(found[1], found[0]), template)
+    return re.sub(r"{([\w.]+)}", lambda found: codes.get(found[1], found[0]), template)
 
 
 def make(template: str, **nodes: Any) -> cst.BaseSmallStatement:

@@ -134,6 +134,15 @@ class Tree:
         """The innermost compound statement around a node."""
         return self.around(node, cst.BaseCompoundStatement)  # type: ignore[type-abstract]
 
+    def alone_in(self, own: Statement, *kinds: type[cst.For | cst.If]) -> Statement:
+        """A statement with the blocks of these kinds around it that hold nothing else."""
+        outer = self.outer(own)
+        while isinstance(outer, kinds) and statements_in(outer.body) == [own]:
+            if outer.orelse is not None:
+                break
+            own, outer = outer, self.outer(outer)
+        return own
+
     def loops(self, node: cst.CSTNode | None) -> list[cst.For | cst.While]:
         """The loops around a node, innermost first."""
         return [a for a in self.ancestors(node) if isinstance(a, (cst.For, cst.While))]
@@ -271,6 +280,11 @@ def statements_in(block: cst.CSTNode) -> list[Statement]:
         elif isinstance(line, cst.BaseCompoundStatement):
             found.append(line)
     return found
+
+
+def functions_in(block: cst.CSTNode) -> dict[str, cst.FunctionDef]:
+    """The functions that stand directly in a block, by name."""
+    return {s.name.value: s for s in statements_in(block) if isinstance(s, cst.FunctionDef)}
 
 
 def opening(block: cst.CSTNode) -> Statement | None:

@@ -46,8 +46,7 @@ def differentiable(site: Site) -> Iterator[Change]:
 def masked_finitely(site: Site) -> Iterator[Change]:
     """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`."""
     if site.calls:
-        make = partial(finite_fill, site.program, site.place)
-        yield site.change("finite_fill", site.statement, make)
+        yield site.change("finite_fill", site.statement, site.made(finite_fill))
 
 
 def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | None:

@@ -41,8 +41,7 @@ def clone_result(site: Site) -> Iterator[Change]:
 
 def clone_first(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before the statement that writes to x."""
-    make = partial(clone_before_write, site.program, site.place)
-    yield site.change("clone_first", site.statement, make)
+    yield site.change("clone_first", site.statement, site.made(clone_before_write))
 
 
 def clone_before(site: Site) -> Iterator[Change]:

@@ -116,8 +116,7 @@ def called_itself(site: Site) -> Iterator[Change]:
     it gives when it is called it computes of what it is given."""
     owner = called_on(site.statement)
     if owner is not None:
-        made = partial(object_called, site.program, site.place)
-        yield site.change("called_itself", owner, made)
+        yield site.change("called_itself", owner, site.made(object_called))
 
 
 def soft(site: Site) -> Iterator[Change]:

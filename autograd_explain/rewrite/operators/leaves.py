@@ -30,8 +30,7 @@ from .site import Change, Site
 def flag_last(site: Site) -> Iterator[Change]:
     """`torch.tensor(v, requires_grad=True).double()` -> the same with the result as the leaf."""
     if site.value is not None:
-        make = partial(requires_grad_last, site.program, site.place)
-        yield site.change("leaf_last", site.value, make, group="leaf")
+        yield site.change("leaf_last", site.value, site.made(requires_grad_last), group="leaf")
 
 
 def new_leaf(site: Site) -> Iterator[Change]:
@@ -59,8 +58,7 @@ def registered(site: Site) -> Iterator[Change]:
     once = not isinstance(scope, cst.FunctionDef) or scope.name.value == "__init__"
     if value is not None and any(isinstance(t, cst.Attribute) for t in targets(site.statement)):
         for how in (module_list, parameter_attribute) if once else ():
-            make = partial(how, site.program, site.place)
-            yield site.change("registered", value, make, group=how.__name__)
+            yield site.change("registered", value, site.made(how), group=how.__name__)
 
 
 def as_argument(site: Site) -> Iterator[Change]:
@@ -69,8 +67,7 @@ def as_argument(site: Site) -> Iterator[Change]:
     made, given = site.value, targets(site.statement)
     if isinstance(made, cst.Call) and any(isinstance(t, cst.Attribute) for t in given):
         if is_parameter(site.imports, made):
-            make = partial(parameter_as_argument, site.program, site.place)
-            yield site.change("as_argument", given[0], make)
+            yield site.change("as_argument", given[0], site.made(parameter_as_argument))
 
 
 def kept_gradient(site: Site) -> Iterator[Change]:
@@ -92,7 +89,7 @@ def part_of_gradient(site: Site) -> Iterator[Change]:
     """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
     nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
     if any(node.attr.value == "grad" for node in nodes):
-        whole = partial(gradient_of_whole, site.program, site.place)
+        whole = site.made(gradient_of_whole)
         yield site.change("gradient_of_whole", site.statement, whole, group="grad")
 
 

@@ -56,7 +56,7 @@ def function_without_graph(site: Site) -> Iterator[Change]:
 
 def with_graph(site: Site) -> Iterator[Change]:
     """What keeps gradients off gone: a block, a decorator, a switch; or one statement out of it."""
-    place, program, statement = site.place, site.program, site.statement
+    statement = site.statement
     nodes: list[cst.BaseExpression] = []
     if isinstance(statement, cst.With):
         nodes = [i.item for i in statement.items if turns_off(site.imports, i.item)]
@@ -68,10 +68,10 @@ def with_graph(site: Site) -> Iterator[Change]:
     if not nodes:
         yield from _without_condition(site)
         return
-    yield site.change("with_graph", nodes[0], partial(remove_grad_switch, program, place))
+    yield site.change("with_graph", nodes[0], site.made(remove_grad_switch))
     if isinstance(statement, cst.With):
         for inner in statements_in(statement.body):
-            out = partial(out_of_block, program, place, [site.tree.place(inner)])
+            out = site.made(out_of_block, [site.tree.place(inner)])
             yield site.change("with_graph", inner, out)
 
 

@@ -35,8 +35,7 @@ def made_again(site: Site) -> Iterator[Change]:
         made = holders(site.tree, site.statement)
         code = ", ".join(t.module.code_for_node(s.targets[0].target) for t, s in made)
         if code:
-            make = partial(optimizers_made_again, site.program, site.place)
-            yield site.change("made_again", code, make)
+            yield site.change("made_again", code, site.made(optimizers_made_again))
 
 
 def _trained(site: Site) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import libcst as cst
@@ -96,6 +96,10 @@ class Site:
         """What an operator would do here; `at` is what is meant of the user's text."""
         code = at if isinstance(at, str) else self.tree.code(at).strip()
         return Change(operator, self, code, make, group)
+
+    def made(self, transform: Callable[..., Edits | None], *args: object) -> Make:
+        """What a transformer makes of the statement."""
+        return partial(transform, self.program, self.place, *args)
 
     def replaced(self, old: cst.CSTNode, new: cst.CSTNode) -> Edits | None:
         """The edit that puts a node in the place of another."""

@@ -22,8 +22,7 @@ def not_in_place(site: Site) -> Iterator[Change]:
     own, scope = site.statement, f"{id(site.tree.scope_of(site.statement))}"
 
     def change(how: Callable[..., Edits | None], *args: str, group: str = "") -> Change:
-        make = partial(how, site.program, site.place, *args)
-        return site.change("out_of_place", own, make, group)
+        return site.change("out_of_place", own, site.made(how, *args), group)
 
     calls = inplace_calls(site.tree, own)
     if calls or isinstance(own, cst.AugAssign) or _stores_part(site):

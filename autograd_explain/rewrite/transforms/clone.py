@@ -67,7 +67,7 @@ def _copies_of(tree: Tree, found: list[cst.BaseExpression]) -> Draft | None:
     return draft if found and not any(is_starred(tree, node) for node in found) else None
 
 
-def clone_result(program: Program, place: Place) -> Edits | None:
+def clone_result(program: Program, place: Place | None) -> Edits | None:
     """The program goes on with a copy of a result that the operation itself saved.
 
     `out = self.relu(out)` -> `out = self.relu(out).clone()`; `place` is the operation's statement,

@@ -9,7 +9,7 @@ from ...model import Edits, Place
 from ...program import Program, Source, is_text
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from .call_edits import filled_at
+from .spot import Spot
 from .uncut import Patch, apply_patches, lines_before
 
 
@@ -17,7 +17,7 @@ def deep_copied(program: Program, place: Place | None, of: str = "({x})") -> Edi
     """A copy of the expression at the place, or of the `{arguments}` of the call there; `import
     copy` comes along where it is missing."""
     function, patches = _function(program, place, "deepcopy")
-    whole = filled_at(program, place, f"{function}{of}")
+    whole = Spot(program, place).with_code(f"{function}{of}")
     return apply_patches([*patches, *whole]) if function and whole else None
 
 

@@ -23,7 +23,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, Drafts, only
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .call_edits import line_behind
+from .spot import Spot
 
 
 def detach_expression(
@@ -162,7 +162,7 @@ def detach_after(
 ) -> Edits | None:
     """Lines `h = h.detach()` after the statement at `place`; `kind`: what each is."""
     line = "{x} = " + _ENDED.get(kind, "{x}.detach()")
-    return line_behind(program, place, "\n".join(line.format(x=expr) for expr in exprs))
+    return Spot(program, place).behind("\n".join(line.format(x=expr) for expr in exprs))
 
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ...model import Edits
 from ...program import Program
 from ..engine.edits import then
-from .call_edits import expression_replaced, line_before
+from .spot import Spot
 
 if TYPE_CHECKING:
     from ...inspect.facts.user_hooks import ModuleHook
@@ -20,10 +19,10 @@ def hook_on_output(program: Program, found: ModuleHook | None) -> Edits | None:
     if found is None or not found.looks:
         return None
     function = (
-        f"def hook_output(module, args, output, hook={found.hook}):\n"
+        "def hook_output(module, args, output, hook={hook}):\n"
         "    if output.requires_grad:\n"
         "        output.register_hook(lambda grad: hook(module, None, (grad,)))\n"
     )
-    defined = line_before(program, found.place, function)
+    defined = Spot(program, found.place).before(function, hook=found.hook)
     registered = f"{found.module}.register_forward_hook(hook_output)"
-    return then(program, defined, partial(expression_replaced, template=registered), found.place)
+    return then(program, defined, lambda p, at: Spot(p, at).replaced(registered), found.place)

@@ -19,7 +19,7 @@ from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, same, targets, walk, without
 from ..engine.draft import Drafts
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
-from .call_edits import line_before, line_behind
+from .spot import Spot
 
 D = TypeVar("D", cst.FunctionDef, cst.ClassDef)
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
@@ -73,7 +73,7 @@ def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits
         f'    if hasattr({name}, "inplace"):\n'
         f"        {name}.inplace = False\n"
     )
-    return (line_behind if made else line_before)(program, goal, loop)
+    return Spot(program, goal).behind(loop) if made else Spot(program, goal).before(loop)
 
 
 def _is_called_for_its_write(flag: _Flag) -> bool:
