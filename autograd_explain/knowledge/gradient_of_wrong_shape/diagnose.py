@@ -2,18 +2,20 @@
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import ModuleType
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.reaching_definitions import constant_of
+from autograd_explain.inspect.dataflow.syntax import is_none
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
-from .function_inputs import known_as, spread
+from .function_inputs import known_as, read_once, spread, stands_for
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -37,9 +39,11 @@ class Details:
 
     transposed: bool = False  #: two sizes in reverse order
     reshaped: str = ""  #: the shape to give the gradient, which differs in dimensions of size 1
+    squeezed: bool = False  #: that dimension was squeezed away last
     summed: tuple[int, ...] = ()  #: dimensions of the gradient that the input does not have
     reduced: tuple[Place, ...] = ()  #: the calls that sum over others than those
     like: str = ""  #: the input, by its name in `backward`
+    at: Place | None = None  #: the expression to change
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -61,7 +65,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "expected": captures.get("expected", ""),
             "value": "" if value is None else value.text,
         },
-        at=value,
+        at=None if cls is None or value is None else _computed(cls[1], value),
         variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
@@ -72,12 +76,13 @@ def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) 
     got, expected = (scene.match.captures.get(key, "") for key in ("shape", "expected"))
     if value is None or cls is None or not (got and expected):
         return Details()
+    at = scene.place_at(_to_change(cls[1], value))
     if _is_reverse(got, expected):
-        return Details(transposed=True)
+        return Details(transposed=True, at=at)
     like = _like(cls[1], index)
     has, wants = _sizes(got), _sizes(expected)
     if [n for n in has if n != 1] == [n for n in wants if n != 1]:
-        return Details(reshaped=f"{like}.shape" if like else ", ".join(map(str, wants)))
+        return _with_ones(scene, cls[1], value, (has, wants), Details(like=like, at=at))
     reduced = _reduction(scene, value)
     broadcast = _broadcast(cls[1], index)
     if broadcast and (reduced is not None or len(has) > max(broadcast)):
@@ -85,7 +90,50 @@ def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) 
     place = None if reduced is None else scene.place_at(reduced)
     if place is not None and like:
         return Details(reduced=(place,), like=like)
-    return Details(summed=_missing(has, wants))
+    return Details(summed=_missing(has, wants), at=at)
+
+
+def _with_ones(
+    scene: Scene,
+    cls: ast.ClassDef,
+    value: ExprAt,
+    sizes: tuple[tuple[int, ...], tuple[int, ...]],
+    known: Details,
+) -> Details:
+    """How the gradient gets its dimensions of size 1 back; the sizes themselves are those of this
+    call alone."""
+    if known.like:
+        return replace(known, reshaped=f"{known.like}.shape")
+    made = _computed(cls, value)
+    alone = made is value or read_once(_method(cls, "backward"), value.node)
+    if alone and _is_method_call(scene, made, "squeeze") and _is_squeezed(made, *sizes):
+        return Details(squeezed=True, at=scene.place_at(made))
+    return replace(known, reshaped="-1" if len(sizes[1]) == 1 else "")
+
+
+def _is_squeezed(made: ExprAt, got: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether `x` of `x.squeeze(0)` has the expected sizes."""
+    dim = made.argument(0, "dim")
+    at = None if dim is None else constant_of(dim.node)
+    if not isinstance(at, int):
+        return False
+    at = at if at >= 0 else len(expected) + at
+    return (*got[:at], 1, *got[at:]) == expected
+
+
+def _computed(cls: ast.ClassDef, value: ExprAt) -> ExprAt:
+    """What surely computed the value that is returned; the value itself where that is not known."""
+    made = [node for node in stands_for(_method(cls, "backward"), value.node) if not is_none(node)]
+    return value.inside(made[0]) if len(made) == 1 and made[0] is not value.node else value
+
+
+def _to_change(cls: ast.ClassDef, value: ExprAt) -> ExprAt | None:
+    """The value that is returned; what computed it where it may be None instead."""
+    backward = _method(cls, "backward")
+    if not any(is_none(node) for node in stands_for(backward, value.node)):
+        return value
+    made = _computed(cls, value)
+    return made if made is not value and read_once(backward, value.node) else None
 
 
 def _sizes(shape: str) -> tuple[int, ...]:
@@ -95,16 +143,15 @@ def _sizes(shape: str) -> tuple[int, ...]:
 
 def _reduction(scene: Scene, value: ExprAt) -> ExprAt | None:
     """`(grad * y).sum(dim=-1)` that the value is, where it is not None."""
-    makers = [m for m in scene.slicer.makers(value) if not _is_none(m.node)]
+    makers = [m for m in scene.slicer.makers(value) if not is_none(m.node)]
     call = makers[0] if len(makers) == 1 else None
-    if call is None or call.called != "sum" or not isinstance(call.node, ast.Call):
-        return None
-    method = call.receiver is not None and not is_a(scene.slicer.value(call.receiver), ModuleType)
-    return call if method else None
+    return call if call is not None and _is_method_call(scene, call, "sum") else None
 
 
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_method_call(scene: Scene, call: ExprAt, name: str) -> bool:
+    """`x.sum(…)`, not `torch.sum(x, …)`."""
+    owner = call.receiver if call.called == name else None
+    return owner is not None and not is_a(scene.slicer.value(owner), ModuleType)
 
 
 def _alike(

@@ -1,4 +1,5 @@
-"""What a custom Function's forward does with an input, and how its backward knows that input."""
+"""What a custom Function's forward does with an input, and how its backward knows that input and
+comes by what it returns."""
 
 import ast
 from collections.abc import Iterator
@@ -34,6 +35,38 @@ def known_as(forward: ast.FunctionDef, backward: ast.FunctionDef, name: str) -> 
     found = [*_taken(forward, backward, name)]
     stored = [n.id for n in ast.walk(backward) if isinstance(n, ast.Name) and _is_stored(n)]
     return found[0] if len(found) == 1 and stored.count(found[0]) == 1 else ""
+
+
+def stands_for(backward: ast.FunctionDef | None, node: ast.AST) -> list[ast.expr]:
+    """What a name that backward returns may stand for, an arm of `a if b else None` each; nothing
+    where it may be something else, or be changed in place."""
+    if isinstance(node, ast.Name) and backward is not None:
+        nodes = list(ast.walk(backward))
+        assigned = [n for n in nodes if isinstance(n, ast.Assign)]
+        values = [n.value for n in assigned for t in n.targets if _is_name(t, node.id)]
+        stored = [n for n in nodes if isinstance(n, ast.Name) and _is_stored(n)]
+        whole = len(values) == [n.id for n in stored].count(node.id)
+        changed = any(_is_changed(n, node.id) for n in nodes)
+        return [arm for v in values for arm in _arms(v)] if whole and not changed else []
+    return _arms(node) if isinstance(node, ast.expr) else []
+
+
+def _arms(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.IfExp):
+        return [*_arms(node.body), *_arms(node.orelse)]
+    return [node]
+
+
+def _is_changed(node: ast.AST, name: str) -> bool:
+    """By `name.squeeze_()`."""
+    return isinstance(node, ast.Attribute) and node.attr[-1] == "_" and _is_name(node.value, name)
+
+
+def read_once(backward: ast.FunctionDef | None, node: ast.AST) -> bool:
+    """Whether backward does nothing else with what it returns by this name."""
+    names = [n for n in ast.walk(backward) if isinstance(n, ast.Name)] if backward else []
+    read = [n.id for n in names if not _is_stored(n)]
+    return not isinstance(node, ast.Name) or read.count(node.id) == 1
 
 
 def _taken(forward: ast.FunctionDef, backward: ast.FunctionDef, name: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ def _summed(site: Site[Details]) -> Edits | None:
     dims, reduced = site.details.summed, site.details.reduced
     given = str(dims[0]) if len(dims) == 1 else str(dims)
     whole = site.at(*reduced).replaced(f"{{owner}}.sum({given})")
-    return whole if reduced else site.replaced(f"{{x}}.sum({given})")
+    return whole if reduced else site.at(site.details.at).replaced(f"{{x}}.sum({given})")
 
 
 def _summed_to_size(site: Site[Details]) -> Edits | None:
@@ -20,10 +20,16 @@ def _summed_to_size(site: Site[Details]) -> Edits | None:
     return site.at(*site.details.reduced).replaced(to, to=site.details.like)
 
 
+def _with_ones(site: Site[Details]) -> Edits | None:
+    """`grad_w` -> `grad_w.reshape(w.shape)`, `grad.sum(0).squeeze(0)` -> `grad.sum(0)`"""
+    details = site.details
+    template = "{owner}" if details.squeezed else "{x}.reshape({to})"
+    return site.at(details.at).replaced(template, to=details.reshaped)
+
+
 propose: Propose[Details] = by_table(
-    Fix("transpose", lambda s: s.called("t"), when=lambda d: d.transposed),
-    # `grad_alpha` -> `grad_alpha.reshape(alpha.shape)`
-    Fix("keep_ones", lambda s: s.replaced("{x}.reshape({to})", to=s.details.reshaped)),
+    Fix("transpose", lambda s: s.at(s.details.at).called("t"), when=lambda d: d.transposed),
+    Fix("keep_ones", _with_ones),
     Fix("sum_rest", _summed, when=lambda d: bool(d.summed)),
     Fix("sum_rest", _summed_to_size),
 )

@@ -690,6 +690,89 @@ Limited.apply(x, limit).sum().backward()
         "",
         "",
     ),
+    "a gradient that a branch computes, for a layer that needs none, too": (
+        """
+class Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t()
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        of_x = of_weight = None
+        if ctx.needs_input_grad[0]:
+            of_x = grad @ weight
+        if ctx.needs_input_grad[1]:
+            of_weight = x.t() @ grad
+        return of_x, of_weight
+x, first = torch.rand(4, 3), torch.ones(2, 3, requires_grad=True)
+frozen = torch.ones(2, 2)
+# %%
+Affine.apply(Affine.apply(x, first), frozen).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "            of_weight = (x.t() @ grad).t()",
+    ),
+    "a gradient squeezed for an input of one element, which other calls give more": (
+        """
+class Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, shift):
+        ctx.save_for_backward(x, weight)
+        return x @ weight.t() + shift
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        of_shift = grad.sum(0).squeeze(-1)
+        return grad @ weight, grad.t() @ x, of_shift
+def layer(inputs, outputs):
+    return torch.ones(outputs, inputs, requires_grad=True), torch.zeros(outputs, requires_grad=True)
+hidden, last = layer(2, 3), layer(3, 1)
+# %%
+Affine.apply(Affine.apply(torch.ones(4, 2), *hidden), *last).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        of_shift = grad.sum(0)",
+    ),
+    "the same with whatever dimensions have one element": (
+        """
+class Shift(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shift):
+        return x + shift
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, torch.squeeze(grad.sum(0), dim=0)
+wide, narrow = torch.zeros(3, requires_grad=True), torch.zeros(1, requires_grad=True)
+# %%
+Shift.apply(Shift.apply(torch.ones(4, 3), wide).mean(1, keepdim=True), narrow).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        return grad, torch.squeeze(grad.sum(0), dim=0).reshape(-1)",
+    ),
+    "the same for an input of two dimensions, whose sizes are those of one call": (
+        """
+class Times(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x)
+        return x @ weight.t()
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return None, (grad.t() @ x).squeeze()
+weight = torch.ones(1, 3, requires_grad=True)
+# %%
+Times.apply(torch.ones(4, 3), weight).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "",
+    ),
     "math.sqrt of a loss": (
         """
 import math
