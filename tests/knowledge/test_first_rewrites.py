@@ -939,6 +939,25 @@ assert net.raw.grad is None
         ("net.raw.requires_grad_(False)",),
     ),
     Program(
+        "a property of a plain object computes from two leaves",
+        """
+class Noise:
+    def __init__(self):
+        self.low, self.log_width = torch.rand(2, requires_grad=True), torch.rand(2).requires_grad_()
+        self.floor, self.part = 0.1, nn.Sigmoid()
+    @property
+    def scale(self):
+        return self.low + self.part(self.log_width) + self.floor
+# %%
+noise, other = Noise(), torch.ones(2, requires_grad=True)
+noise.scale.requires_grad_(False)
+(noise.scale * other).sum().backward()
+assert noise.low.grad is None and noise.log_width.grad is None
+""",
+        "requires_grad_on_non_leaf",
+        ("noise.low.requires_grad_(False)", "noise.log_width.requires_grad_(False)"),
+    ),
+    Program(
         "a part of a parameter",
         """
 def freeze(conv):
@@ -973,6 +992,28 @@ def test_first_rewrite(program: Program) -> None:
     assert tuple(r for r in rows if r and r not in old) == program.lines
     assert repaired != cells
     run(repaired)
+
+
+@pytest.mark.parametrize("value", ["self.a * self.other()", "self.net(self.a)", "self.kept"])
+def test_no_flag_and_no_cut_where_a_property_may_compute_from_more(value: str) -> None:
+    text = f"""
+class Weights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.net = *(nn.Parameter(torch.ones(2)) for _ in "ab"), nn.Linear(2, 2)
+        self.kept = self.a * 2
+    def other(self):
+        return self.b
+    @property
+    def value(self):
+        return {value}
+weights = Weights()
+# %%
+weights.value.requires_grad = False
+"""
+    found = play(cells_of(TORCH + "# %%" + text)).diagnosis
+    assert found is not None and found.finding.cause == "requires_grad_on_non_leaf"
+    assert not found.rewrites
 
 
 IN_TURN = """

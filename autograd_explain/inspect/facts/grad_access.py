@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
-from ...isolation.type_checks import class_attribute
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
-from ..dataflow.safe_lookup import attribute, is_tensor
-from ..live.class_source import function_node
 from ..scene import Scene
 from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
@@ -43,31 +39,6 @@ def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
     made = [m for m in scene.slicer.makers(shown) if m.node is not shown.node]
     tensor = TensorFact(Role.CULPRIT, (shown.text,), is_leaf=False, requires_grad=True)
     return tensor, made[0] if len(made) == 1 else None
-
-
-def leaf_of_property(scene: Scene) -> str:
-    """`kernel.raw_scale` of the `kernel.scale.grad` that is read, where `scale` is a property that
-    reads one leaf of its object; "" elsewhere."""
-    shown = attribute_read(scene, "grad")
-    if shown is None or not isinstance(shown.node, ast.Attribute):
-        return ""
-    owner = shown.inside(shown.node.value)
-    value = scene.slicer.value(owner)
-    found = class_attribute(type(value), shown.node.attr)
-    names = _read_by(found.fget) if isinstance(found, property) else ()
-    held = {name: attribute(value, name) for name in names}
-    leaves = [n for n, t in held.items() if is_tensor(t) and t.is_leaf and t.requires_grad]
-    return f"{owner.text}.{leaves[0]}" if len(leaves) == 1 else ""
-
-
-def _read_by(getter: Any) -> tuple[str, ...]:
-    """The attributes of its object that a getter reads."""
-    function = function_node(getter)
-    if function is None or not function.args.args:
-        return ()
-    own = function.args.args[0].arg
-    nodes = (n for n in ast.walk(function) if isinstance(n, ast.Attribute))
-    return tuple(n.attr for n in nodes if isinstance(n.value, ast.Name) and n.value.id == own)
 
 
 def whole_with_gradient(scene: Scene) -> ExprAt | None:

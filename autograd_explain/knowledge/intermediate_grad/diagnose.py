@@ -6,12 +6,12 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import attribute_read
 from autograd_explain.inspect.facts.grad_access import (
     is_started_from,
-    leaf_of_property,
     non_leaf_read,
     told,
     unseen_read,
     whole_with_gradient,
 )
+from autograd_explain.inspect.facts.property_leaves import leaves_of_property
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
@@ -69,9 +69,10 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
     if read is None:
         return None
     tensor, maker = read
-    shown, leaf = attribute_read(scene, "grad"), leaf_of_property(scene)
-    if shown is not None and leaf:
-        place = scene.place_at(shown)
+    shown = attribute_read(scene, "grad")
+    leaves = leaves_of_property(scene, shown)
+    if shown is not None and len(leaves) == 1:
+        (leaf,), place = leaves, scene.place_at(shown)
         return Finding(
             cause="intermediate_grad",
             confidence=Confidence.LIKELY,

@@ -1,4 +1,4 @@
-"""A tensor that a module computes from its parameters whenever it is needed, and these parameters.
+"""A tensor that an object computes from its parameters whenever it is needed, and these parameters.
 
 A parametrization and a property compute at every access, the hooks of `torch.nn.utils.weight_norm`,
 `spectral_norm` and `prune` before every forward pass: the flag is that of the parameters.
@@ -14,7 +14,7 @@ import torch
 from torch.nn.utils import parametrize
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.property_leaves import leaves_of_property
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import class_attribute
 from autograd_explain.model import Place
@@ -24,13 +24,14 @@ from autograd_explain.program import own_nodes
 @dataclass(frozen=True)
 class Instead:
     """The code for what stands at a place: a statement, or an element of a list.  It is about the
-    `parameters` that `tensor` is computed from."""
+    `parameters` that `tensor` is computed from: whenever it is `read`, or by a module."""
 
     place: Place
     code: str
     tensor: str
     parameters: tuple[str, ...]
     element: bool = False
+    read: bool = False
 
 
 def flag_set(statement: ast.stmt | None) -> tuple[ast.expr, ast.expr | None] | None:
@@ -48,18 +49,30 @@ def flag_set(statement: ast.stmt | None) -> tuple[ast.expr, ast.expr | None] | N
 
 
 def parameters_behind(scene: Scene, shown: ExprAt) -> tuple[str, ...]:
-    """What holds the parameters of a computed attribute of a module, as the program can name it."""
+    """What holds the parameters of a computed attribute, as the program can name it."""
     node = shown.node
     if not isinstance(node, ast.Attribute):
         return ()
     owner = shown.inside(node.value)
     module = scene.slicer.value(owner)
-    if not isinstance(module, torch.nn.Module):
-        return ()
-    return tuple(f"{owner.text}.{n}" for n in _held(scene, module, shown, node.attr))
+    if is_property(scene, shown):
+        return leaves_of_property(scene, shown)
+    held = _held(module, node.attr) if isinstance(module, torch.nn.Module) else ()
+    return tuple(f"{owner.text}.{n}" for n in held)
 
 
-def _held(scene: Scene, module: torch.nn.Module, shown: ExprAt, name: str) -> Iterator[str]:
+def is_property(scene: Scene, shown: ExprAt) -> bool:
+    """Whether reading it runs a property's code, which need not give the same tensor again."""
+    node = shown.node
+    if not isinstance(node, ast.Attribute):
+        return False
+    owner = scene.slicer.value(shown.inside(node.value))
+    if isinstance(owner, torch.nn.Module) and parametrize.is_parametrized(owner, node.attr):
+        return False
+    return isinstance(class_attribute(type(owner), node.attr), property)
+
+
+def _held(module: torch.nn.Module, name: str) -> Iterator[str]:
     if parametrize.is_parametrized(module, name):
         yield f"parametrizations.{name}"
         return
@@ -67,13 +80,6 @@ def _held(scene: Scene, module: torch.nn.Module, shown: ExprAt, name: str) -> It
     hooks = (vars(h) for h in module._forward_pre_hooks.values() if hasattr(h, "__dict__"))
     if any(name in (h.get("name"), h.get("_tensor_name")) for h in hooks):
         yield from (n for n in own.values() if n.startswith(f"{name}_"))
-    elif isinstance(class_attribute(type(module), name), property):
-        spots = (*scene.slicer.makers(shown), *computation(scene, shown))
-        read = (
-            s.inside(n) for s in spots for n in ast.walk(s.node) if isinstance(n, ast.Attribute)
-        )
-        values = {id(scene.slicer.value(spot)) for spot in read}
-        yield from (n for key, n in own.items() if key in values)
 
 
 def instead(scene: Scene, shown: ExprAt) -> tuple[Instead, ...]:
@@ -95,7 +101,8 @@ def _statement(scene: Scene, shown: ExprAt, statement: ast.stmt) -> Instead | No
         return None
     flag = "" if found[1] is None else ast.unparse(found[1])
     code = "".join(f"{name}.requires_grad_({flag})\n" for name in behind)
-    return Instead(scene.slicer.place(spot), code, spot.text, behind)
+    read = is_property(scene, spot)
+    return Instead(scene.slicer.place(spot), code, spot.text, behind, read=read)
 
 
 def _elements(scene: Scene, shown: ExprAt) -> Iterator[Instead]:
@@ -106,4 +113,5 @@ def _elements(scene: Scene, shown: ExprAt) -> Iterator[Instead]:
             names = parameters_behind(scene, made)
             parts = (f"*{n}.parameters()" if ".parametrizations." in n else n for n in names)
             if names:
-                yield Instead(scene.slicer.place(made), ", ".join(parts), made.text, names, True)
+                code, read = ", ".join(parts), is_property(scene, made)
+                yield Instead(scene.slicer.place(made), code, made.text, names, True, read)

@@ -13,7 +13,7 @@ from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
 
-from .computed_weight import Instead, flag_set, instead
+from .computed_weight import Instead, flag_set, instead, is_property
 from .set_in_library import set_in_library
 
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
@@ -40,6 +40,7 @@ class Details:
     switch: str = ""  #: what keeps it from that, a statement
     call: Place | None = None  #: of the library
     part: bool = False  #: it is a part of a leaf, `w[:3]`
+    read: bool = False  #: it is a property, which gives what it computes
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -52,7 +53,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     behind = instead(scene, shown)
     live = analyse(scene, tensor, shown) if isinstance(tensor, torch.Tensor) else None
     replacing = live.maker if live is not None and wanted and live.replaced is not None else None
-    made = replacing or maker(scene, shown)
+    made, read = replacing or maker(scene, shown), is_property(scene, shown)
+    unseen = read and not wanted and (made is None or made.node is shown.node)
     fact = tensor_fact(scene, tensor, *(b.tensor for b in behind[:1]), shown.text)
     place = scene.place
     return finding_from_message(
@@ -68,10 +70,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "parameters": ", ".join(n for b in behind[:1] for n in b.parameters),
         },
         at=replacing or shown,
-        variant="computed" if behind else _variant(wanted, replacing is not None),
+        variant=_computed(behind, unseen) or _variant(wanted, replacing is not None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(wanted, replacing is not None, behind, part=_is_part(scene, shown)))
+    ).with_details(
+        Details(wanted, replacing is not None, behind, part=_is_part(scene, shown), read=read)
+    )
 
 
 def _of_library(scene: Scene) -> Finding[Details] | None:
@@ -107,6 +111,12 @@ def _is_part(scene: Scene, shown: ExprAt) -> bool:
     node = shown.node
     whole = live_value(scene, shown.inside(node.value)) if isinstance(node, ast.Subscript) else None
     return isinstance(whole, torch.Tensor) and whole.is_leaf and whole.requires_grad
+
+
+def _computed(behind: tuple[Instead, ...], unseen: bool) -> str:
+    if behind:
+        return "property" if behind[0].read else "computed"
+    return "read" if unseen else ""
 
 
 def _variant(wanted: bool, replaced: bool) -> str:

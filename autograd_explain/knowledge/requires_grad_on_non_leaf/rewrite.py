@@ -59,5 +59,5 @@ propose: Propose[Details] = by_table(
     Fix("retain_grad", lambda s: s.instead("{name}.retain_grad()"), when=_is_kept),
     Fix("switch", lambda s: s.at(s.details.call).before(s.details.switch)),
     Fix("rows", _rows_frozen, when=lambda d: d.part and not (d.wanted or d.instead)),
-    Fix("detach", _detached, when=lambda d: not (d.wanted or d.instead or d.part)),
+    Fix("detach", _detached, when=lambda d: not (d.wanted or d.instead or d.part or d.read)),
 )
