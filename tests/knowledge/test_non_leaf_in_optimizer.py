@@ -41,8 +41,27 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
         ["opt = torch.optim.Adam([table.weight], lr=0.1)"],
     ),
     "a slice with a name that only the call reads": (
-        "rows = table.weight[1:]\nopt = torch.optim.SGD([rows], lr=0.1)\n",
-        ["opt = torch.optim.SGD([table.weight], lr=0.1)"],
+        "rows = table.weight[1:]\nopt = torch.optim.SGD([rows], lr=0.1)\n"
+        "old = table.weight.detach().clone()\n"
+        "table(torch.arange(5)).exp().sum().backward()\nopt.step()\n"
+        "moved = (table.weight != old).any(1)\nassert moved[1:].all() and not moved[0]\n",
+        [
+            "new_frozen = table.weight.new_ones(table.weight.shape, dtype=bool)",
+            "new_frozen[1:] = False",
+            "table.weight.register_hook("
+            "lambda grad, new_frozen=new_frozen: grad.masked_fill(new_frozen, 0))",
+            "opt = torch.optim.SGD([table.weight], lr=0.1)",
+        ],
+    ),
+    "a row in each round: the hooks of all would stay": (
+        "for k in range(2):\n    row = table.weight[k]\n    opt = torch.optim.SGD([row], lr=0.1)\n",
+        ["    opt = torch.optim.SGD([table.weight], lr=0.1)"],
+    ),
+    "a row with a rate of its own, beside a group that may hold the others": (
+        "row = table.weight[0]\nfront = nn.Linear(1, 1)\n"
+        "opt = torch.optim.SGD([{'params': [row], 'lr': 1.0},\n"
+        "                       {'params': front.parameters()}], lr=0.1)\n",
+        ["opt = torch.optim.SGD([{'params': [table.weight], 'lr': 1.0},"],
     ),
     "a property of a module, and of one in it": (
         PROPERTIES + "net = Scaled()\n"

@@ -1,15 +1,14 @@
 """Detach a value that should carry no gradient; ask for the gradient of one that should."""
 
-import ast
 from functools import partial
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import detached_instead
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
+from autograd_explain.rewrite.transforms.part_of_gradient import only_part
 from autograd_explain.rewrite.transforms.spot import Spot
 
 from .computed_weight import Instead
@@ -30,22 +29,6 @@ def _is_kept(details: Details) -> bool:
     return details.wanted and not (details.replaced or details.instead or details.library)
 
 
-def _rows_frozen(site: Site[Details]) -> Edits | None:
-    """`w[:3].requires_grad_(False)` -> a hook of `w` that keeps nothing of the gradient there."""
-    node, own = site.node, site.own
-    if not isinstance(node, ast.Subscript) or own is None:
-        return None
-    mask = fresh(site.tree, own, "frozen")
-    return site.instead(
-        "{mask} = {whole}.new_zeros({whole}.shape, dtype=bool)\n"
-        "{mask}[{part}] = True\n"
-        "{whole}.register_hook(lambda grad, {mask}={mask}: grad.masked_fill({mask}, 0))",
-        mask=mask,
-        whole=site.code(node.value),
-        part=site.code(node.slice),
-    )
-
-
 def _detached(site: Site[Details]) -> Edits | None:
     """Of what a library is handed the whole expression."""
     if site.details.library:
@@ -58,6 +41,10 @@ propose: Propose[Details] = by_table(
     Fix("new_leaf", at_place(new_leaf, flagged=True), when=lambda d: d.replaced),
     Fix("retain_grad", lambda s: s.instead("{name}.retain_grad()"), when=_is_kept),
     Fix("switch", lambda s: s.at(s.details.call).before(s.details.switch)),
-    Fix("rows", _rows_frozen, when=lambda d: d.part and not (d.wanted or d.instead)),
+    Fix(
+        "rows",
+        partial(only_part, kept=False),
+        when=lambda d: d.part and not (d.wanted or d.instead),
+    ),
     Fix("detach", _detached, when=lambda d: not (d.wanted or d.instead or d.part or d.read)),
 )
