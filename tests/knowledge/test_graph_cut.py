@@ -403,6 +403,18 @@ def test_a_librarys_switch_that_nothing_takes_back(tmp_path: Path) -> None:
         run(repaired)
 
 
+def test_each_switch_of_a_round_that_nothing_takes_back(tmp_path: Path) -> None:
+    """The second one would freeze the first's turn of the next round."""
+    text = TURNS.replace("        self.untoggle(self.critic)\n", "")
+    text = text.replace("Both().turns", "both = Both()\nfor _ in range(2):\n    both.turns")
+    with installed(tmp_path, "turnslib", LIBRARY):
+        cells = cells_of(TORCH + "# %%" + text)
+        repaired = edited(cells, explained(cells).rewrites[0])
+        back = ["self.untoggle(self.actor)", "self.untoggle(self.critic)"]
+        assert added(cells, repaired) == back
+        run(repaired)
+
+
 def test_a_frozen_model_is_not_blamed_for_what_a_library_was_handed(tmp_path: Path) -> None:
     text = """
 from turnslib import Saliency

@@ -54,9 +54,9 @@ def _replaced(own: Statement, old: cst.CSTNode, new: cst.Name) -> Statement | No
 
 
 def undone_behind(program: Program, place: Place | None, method: str) -> Edits | None:
-    """What the statement at a place did is taken back by `method`: before the next statement of the
-    block that does the same for something else, or at the end; before a `return`, whose value is
-    computed first."""
+    """What the statement at a place did is taken back by `method`, and so is what later ones of the
+    block do that call the same for something else and that nothing takes back: before the next of
+    these, or at the end; before a `return`, whose value is computed first."""
     tree, own = statement_at(program, place)
     if own is None or not method:
         return None
@@ -65,17 +65,30 @@ def undone_behind(program: Program, place: Place | None, method: str) -> Edits |
     if undo is None or block is None:
         return None
     draft, (order, at) = Draft(tree), tree.siblings(loop)
-    called, last = _called(own), _last(block)
-    other = next((s for s in order[at + 1 :] if called and _called(s) == called), None)
-    if other is not None:
-        return draft.before(other, [undo]).edits()
+    called, written = _called(own), {tree.code(s) for s in tree.statements}
+    others = [s for s in order[at + 1 :] if called and _called(s) == called]
+    backs = [undo, *(undone(tree, s, method) for s in others)]
+    for back, other in zip(backs, [*others, None], strict=True):
+        if back is None or (back is not undo and tree.code(back) in written):
+            continue
+        written.add(tree.code(back))
+        if other is None:
+            _at_end(draft, _last(block), back)
+        else:
+            draft.before(other, [back])
+    return draft.edits()
+
+
+def _at_end(draft: Draft, last: Statement, undo: Statement) -> None:
+    """Behind the last statement; a `return` stays the last."""
     if not isinstance(last, cst.Return):
-        return draft.after(last, [undo]).edits()
-    if last.value is None or isinstance(last.value, cst.Name):
-        return draft.before(last, [undo]).edits()
-    name = cst.Name(fresh(tree, last, "result"))  # the value is computed first
-    kept = make("{n} = {v}", n=name, v=last.value)
-    return draft.instead(last, [kept, undo, last.with_changes(value=name)]).edits()
+        draft.after(last, [undo])
+    elif last.value is None or isinstance(last.value, cst.Name):
+        draft.before(last, [undo])
+    else:
+        name = cst.Name(fresh(draft.tree, last, "result"))  # the value is computed first
+        kept = make("{n} = {v}", n=name, v=last.value)
+        draft.instead(last, [kept, undo, last.with_changes(value=name)])
 
 
 def _last(block: Block) -> Statement:
