@@ -977,6 +977,50 @@ for _ in range(3):
         "computed_once",
         "        return self.design()",
     ),
+    "what several reentrant checkpoints read and are not given": (
+        """
+from torch.utils.checkpoint import checkpoint
+class Conditioned(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * self.cond
+encoder = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+layers = [Conditioned(4, 4) for _ in range(2)]
+# %%
+for _ in range(2):
+    cond = encoder(torch.rand(5, 4))
+    for layer in layers:
+        layer.cond = cond
+    h = torch.rand(5, 4, requires_grad=True)
+    for layer in layers:
+        h = checkpoint(layer, h, use_reentrant=True)
+    loss = h.square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "        h = checkpoint(layer, h, use_reentrant=False)",
+    ),
+    "what a reentrant checkpoint reads of an earlier round": (
+        """
+from torch.utils.checkpoint import checkpoint
+class Conditioned(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + self.seen
+cell, store = Conditioned(4, 4), [torch.zeros(5, 4)]
+# %%
+for _ in range(3):
+    seen = store[-1]
+    cell.seen = seen
+    x = torch.rand(5, 4, requires_grad=True)
+    out = checkpoint(cell, x, use_reentrant=True).tanh()
+    loss = out.square().mean()
+    loss.backward()
+    store.append(out)
+""",
+        "second_backward",
+        "carried",
+        "    cell.seen = seen.detach()",
+    ),
 }
 # torch.compile leaves another nn.Module.__init__ behind.
 _COMPILED = "double = torch.compile(lambda x: 2 * x, backend='eager')\ndouble(torch.ones(2))\n# %%"

@@ -362,6 +362,34 @@ def is_reentrant(function: Any, asked: Sequence[Any] = ()) -> bool:
 
 
 KIND = "use_reentrant"
+#: transformers' `PreTrainedModel.gradient_checkpointing_enable`, `activation_checkpointing_enable`.
+_SWITCH = "checkpointing_enable"
+_WORD = "reentrant"  #: in the name of a library's own switch, as timm's `set_reentrant_ckpt`
+
+
+def asked_for(scene: Scene) -> Iterator[ExprAt]:
+    """The `True` of `use_reentrant`, in a dict or as an argument; else the calls that switch
+    checkpoints on without saying which kind."""
+    said = [
+        scene.slicer.at(source, value)
+        for source, node in scene.index.nodes(ast.AST)
+        for value in _options(node)
+    ]
+    yield from (spot for spot in said if getattr(spot.node, "value", None) is True)
+    if not said:
+        for source, call in scene.index.nodes(ast.Call):
+            name = getattr(call.func, "attr", "")
+            if name.endswith(_SWITCH) and not call.keywords:
+                yield scene.slicer.at(source, call)
+
+
+def _options(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == KIND)
+    if isinstance(node, ast.Call):
+        yield from (k.value for k in node.keywords if k.arg == KIND)
+        yield from node.args if len(node.args) == 1 and _WORD in called_name(node) else ()
 
 
 def _given(spot: ExprAt) -> list[ExprAt]:

@@ -3,6 +3,7 @@
 from autograd_explain.inspect.facts.called_back import library_asked
 from autograd_explain.inspect.facts.checkpointed import (
     UnrecordedCheckpoint,
+    asked_for,
     is_frozen,
     read_by_failing,
     unrecorded,
@@ -12,7 +13,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
-from .in_library import asked_for, asked_of_library, checkpointed
+from .in_library import asked_of_library, checkpointed
 
 PATTERNS = (
     "checkpoint-no-input-requires-grad",

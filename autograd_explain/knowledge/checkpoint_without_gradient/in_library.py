@@ -13,8 +13,8 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.checkpointed import (
-    KIND,
     UnrecordedCheckpoint,
+    asked_for,
     is_reentrant,
     modules_of,
 )
@@ -23,11 +23,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph
 from autograd_explain.inspect.facts.torch_call import local
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
-from autograd_explain.program import called_name
 
-#: transformers' `PreTrainedModel.gradient_checkpointing_enable`, `activation_checkpointing_enable`.
-_SWITCH = "checkpointing_enable"
-_WORD = "reentrant"  #: in the name of a library's own switch, as timm's `set_reentrant_ckpt`
 _MOST = 4  #: parameters to name
 
 
@@ -67,31 +63,6 @@ def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
     statement = scene.slicer.statement(spot)
     for target in statement.targets if isinstance(statement, ast.Assign) else ():
         yield spot.inside(target)
-
-
-def asked_for(scene: Scene) -> Iterator[ExprAt]:
-    """The `True` of `use_reentrant`, in a dict or as an argument; else the calls that switch
-    checkpoints on without saying which kind."""
-    said = [
-        scene.slicer.at(source, value)
-        for source, node in scene.index.nodes(ast.AST)
-        for value in _options(node)
-    ]
-    yield from (spot for spot in said if getattr(spot.node, "value", None) is True)
-    if not said:
-        for source, call in scene.index.nodes(ast.Call):
-            name = getattr(call.func, "attr", "")
-            if name.endswith(_SWITCH) and not call.keywords:
-                yield scene.slicer.at(source, call)
-
-
-def _options(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Dict):
-        pairs = zip(node.keys, node.values, strict=True)
-        yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == KIND)
-    if isinstance(node, ast.Call):
-        yield from (k.value for k in node.keywords if k.arg == KIND)
-        yield from node.args if len(node.args) == 1 and _WORD in called_name(node) else ()
 
 
 def checkpointed(scene: Scene) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from .handed_anew import handed_anew
 from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
 from .reason import Why
+from .recomputed import read_by_checkpoints
 from .unread_result import Unread
 from .weight import weighs_log_probability
 
@@ -65,6 +66,9 @@ class Details:
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+    reentrant: tuple[
+        Place, ...
+    ] = ()  #: where checkpoints are asked for that each go back through it
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
     handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
     set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
@@ -106,6 +110,7 @@ def details_of(
         each=state.each,
         stepped=known.stepped is not None,
         stored=storing,
+        reentrant=read_by_checkpoints(scene, known.part),
         first_uses=first_uses,
         weights=_weights(scene, known),
         inputs=inputs,

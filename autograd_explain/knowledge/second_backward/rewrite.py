@@ -26,6 +26,7 @@ from autograd_explain.rewrite.transforms.detach import (
     detached_where_kept,
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
+from autograd_explain.rewrite.transforms.non_reentrant import non_reentrant
 from autograd_explain.rewrite.transforms.recompute import (
     called_before,
     compute_all_in_loop,
@@ -346,6 +347,12 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
 
 
 propose: Propose[Details] = by_table(
+    Fix(
+        "non_reentrant",
+        lambda s: non_reentrant(s.program, s.details.reentrant),
+        when=lambda d: d.reentrant != (),
+        changes=False,
+    ),
     _first,
     Fix(
         "not_remembered",
