@@ -66,9 +66,8 @@ class Details:
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
-    reentrant: tuple[
-        Place, ...
-    ] = ()  #: where checkpoints are asked for that each go back through it
+    #: where checkpoints are asked for that each go back through it
+    reentrant: tuple[Place, ...] = ()
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
     handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
     set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
