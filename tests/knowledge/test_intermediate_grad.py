@@ -220,3 +220,55 @@ def test_a_property_is_read_of_the_parameter_behind_it() -> None:
     assert found is not None and found.finding.variant == "property"
     repaired = edited(cells, found.rewrites[0])
     assert repaired[-1].strip() == "print(kernel.raw_scale.grad)"
+
+
+CRATE = """
+class Crate:
+    def __init__(self, w):
+        self.held = w
+    @property
+    def w(self):
+        return {read}
+    @w.setter
+    def w(self, w):
+        self.held = w
+def scaled(crate):
+    crate.w = crate.w * 3
+    return crate
+# %%
+other = scaled(Crate(torch.ones(2)))
+crate = Crate(torch.rand(2, requires_grad=True))
+crate = scaled(crate)
+crate.w.exp().sum().backward()
+print(crate.w.grad)
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "maker"), [("self.held", "crate.w * 3"), ("self.held.tanh()", "self.held.tanh()")]
+)
+def test_what_was_given_to_a_property_is_what_it_gives_back(read: str, maker: str) -> None:
+    """Only where it computes nothing itself."""
+    found = explained(cells_of(TORCH + "# %%" + CRATE.format(read=read)))
+    assert (found.finding.cause, found.finding.facts["maker"]) == ("intermediate_grad", maker)
+
+
+TWICE = """
+from types import SimpleNamespace
+def scaled(crate):
+    crate.w = crate.w * 3
+    return crate
+# %%
+other = scaled(SimpleNamespace(w=torch.ones(2)))
+crate = SimpleNamespace(w=torch.rand(2, requires_grad=True))
+crate = scaled(crate)
+crate.w.exp().sum().backward()
+print(crate.w.grad)
+"""
+
+
+def test_a_gradient_is_kept_where_it_is_read_not_in_every_call() -> None:
+    """The other call makes a tensor without a gradient: `retain_grad` would raise there."""
+    cells = cells_of(TORCH + "# %%" + TWICE)
+    repaired = edited(cells, explained(cells).rewrites[0])
+    assert "crate.w.retain_grad()\ncrate.w.exp()" in repaired[-1]

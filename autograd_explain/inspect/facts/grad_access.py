@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import torch
 
+from ...isolation.type_checks import class_attribute
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
+from ..live.class_source import function_node
 from ..scene import Scene
 from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
@@ -36,9 +38,34 @@ def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
         return None
     if scene.match.pattern != "nonleaf-grad-access" and whole_with_gradient(scene) is None:
         return None
-    made = [m for m in scene.slicer.makers(shown) if m.node is not shown.node]
+    made = list(_given_to_property(scene, shown)) or scene.slicer.makers(shown)
+    made = [m for m in made if m.node is not shown.node]
     tensor = TensorFact(Role.CULPRIT, (shown.text,), is_leaf=False, requires_grad=True)
     return tensor, made[0] if len(made) == 1 else None
+
+
+def _given_to_property(scene: Scene, shown: ExprAt) -> Iterator[ExprAt]:
+    """What computed the values that the program stores under the name of a property which only
+    keeps them, `data.x = torch.cat(…)`: reading it gives back what was stored."""
+    slicer = scene.slicer
+    if isinstance(shown.node, ast.Attribute):
+        owner, name = slicer.value(shown.inside(shown.node.value)), shown.node.attr
+        found = class_attribute(type(owner), name)
+        if isinstance(found, property) and _only_keeps(found):
+            for value in slicer.stores(owner, name):
+                yield from slicer.makers(value)
+
+
+def _only_keeps(found: property) -> bool:
+    """Whether the setter keeps what it is given as it is, and the getter only looks it up."""
+    getter, setter = function_node(found.fget), function_node(found.fset)
+    if getter is None or setter is None or len(setter.args.args) < 2:
+        return False
+    given = setter.args.args[1].arg
+    kept = [s.value for s in setter.body if isinstance(s, ast.Assign)]
+    computing = (ast.Call, ast.BinOp, ast.UnaryOp)
+    computed = any(isinstance(n, computing) for s in getter.body for n in ast.walk(s))
+    return not computed and any(isinstance(n, ast.Name) and n.id == given for n in kept)
 
 
 def whole_with_gradient(scene: Scene) -> ExprAt | None:

@@ -55,6 +55,9 @@ def retained(program: Program, finding: Finding) -> Edits | None:
         # What is gone through for the tensors holds them: rows of one are made anew.
         tree, statement = statement_at(program, place)
         over = frozenset(tree.code(loop.iter) for loop in _loops_of(tree, statement, names))
+    if any(_is_called_again(program, p) for p in causes):  # with what needs no gradient, perhaps
+        if edits := _before_backward(program, place, names):
+            return edits
     for places in (causes, causes[:1]):
         if edits := _after_all(program, places, names, over):
             return edits
@@ -65,6 +68,14 @@ def retained(program: Program, finding: Finding) -> Edits | None:
             if edits := _after_all(program, [at], names, over):
                 return edits
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
+
+
+def _is_called_again(program: Program, place: Place | None) -> bool:
+    """Whether a place is in a function that several calls of the program name."""
+    tree, statement = statement_at(program, place)
+    function = None if statement is None else tree.scope_of(statement)
+    named = function.name.value if isinstance(function, cst.FunctionDef) else ""
+    return len(list(index_of(program).calls(named))) > 1 if named else False
 
 
 def _loops_of(
