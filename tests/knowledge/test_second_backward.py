@@ -1125,3 +1125,36 @@ def test_the_line_that_computed_what_the_loop_takes_apart_is_the_cause() -> None
     finding = explained(cells_of(HEAD + PROGRAMS[name][0].lstrip())).finding
     cause = finding.place(What.CAUSE)
     assert cause is not None and cause.source == "coded = torch.relu(enc(x))"
+
+
+PROTOTYPE = """
+class Memory:
+    proto = torch.zeros(4)
+    def push(self, feats):
+        mean = feats.mean(0)
+        self.proto = 0.5 * self.proto + 0.5 * mean
+memory, enc = Memory(), nn.Linear(3, 4)
+h = torch.zeros(4)
+# %%
+for x in torch.randn(3, 6, 3):
+    feats = {made}
+    loss = (feats - memory.proto).square().mean()
+    loss.backward()
+    {pushed}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "pushed", "cause"),
+    [
+        ("enc(x).tanh()", "memory.push(feats)", "self.proto = 0.5 * self.proto + 0.5 * mean"),
+        ("enc(x) * h", "h = feats[0]; memory.size = feats.norm()", "feats = enc(x) * h"),
+    ],
+)
+def test_what_hands_the_value_on_behind_the_backward(made: str, pushed: str, cause: str) -> None:
+    """Not what merely reads the value there, which the next loss does not hang on."""
+    cells = cells_of(HEAD + PROTOTYPE.lstrip().format(made=made, pushed=pushed))
+    found = explained(cells).finding
+    assert found.variant == "carried"
+    place = found.place(What.CAUSE)
+    assert place is not None and place.source == cause

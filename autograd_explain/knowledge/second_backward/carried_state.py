@@ -12,9 +12,10 @@ import torch
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.dataflow.syntax import attributes_in
-from autograd_explain.inspect.facts.binding import Binding
+from autograd_explain.inspect.facts.binding import Binding, binding_of
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.names import NamedTensor, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -89,6 +90,24 @@ def carried_state(
             return CarriedState(name, StateKind.TUPLE)
     loop = None if each is not None else carried_by_loop(scene, part.old) or library
     return CarriedState(loop=loop, each=each)
+
+
+def keeps_behind(scene: Scene, part: FreedPart) -> TraceEvent | None:
+    """The moment that hands the old value on where its round does so behind the backward, into an
+    attribute: `self.center = … + z.mean(0)`.  None where a later round reads the value itself."""
+    maker, reader = part.maker, part.reader
+    if maker is None or reader is None or part.first is None or part.first.order > reader.order:
+        return None
+    again = [m.order for m in part.newer if m.place.line_id == maker.place.line_id]
+    if not again or min(again) <= reader.order:
+        return None
+    behind = (m for m in part.newer if reader.order <= m.order < min(again))
+    return next((m for m in behind if _is_attribute(binding_of(scene.program, m))), None)
+
+
+def _is_attribute(binding: Binding) -> bool:
+    targets = getattr(binding.statement, "targets", ())
+    return binding.inside is None and any(isinstance(t, ast.Attribute) for t in targets)
 
 
 def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:

@@ -18,7 +18,7 @@ from autograd_explain.model import (
     line_facts,
 )
 
-from .carried_state import carried_state
+from .carried_state import carried_state, keeps_behind
 from .container_stores import handed_to_keep, stored, stored_as_attribute
 from .culprit import culprit_of
 from .details import Details, details_of
@@ -114,6 +114,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         kept = _saving(scene, part) or kept
     kept = kept if library is None else library.place
     kept = kept if unread is None else unread.reader
+    alone = why is Why.CARRIED and storing is None and loop is None and library is None
+    behind = keeps_behind(scene, part) if alone else None
+    kept = kept if behind is None else binding_of(scene.program, behind).place
     emptied = emptied_by_train(scene, culprit.names)
     owner = emptied if library is None else library.owner
     live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
@@ -137,7 +140,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "unread": "" if unread is None else unread.name,
         },
         tensors=(culprit,),
-        events=events_of(scene, known, why, remembers or kept),
+        events=events_of(scene, known, why, remembers or kept, behind),
         variant=why.value,
         freed=part.lines,
         details=replace(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Event, Place, What
 
@@ -11,12 +13,16 @@ from .evidence import Evidence
 from .reason import Why
 
 
-def events_of(scene: Scene, known: Evidence, why: Why, at: Place | None) -> tuple[Event, ...]:
-    """Made, freed, failed; the first is told `at` the statement to change."""
+def events_of(
+    scene: Scene, known: Evidence, why: Why, at: Place | None, behind: TraceEvent | None
+) -> tuple[Event, ...]:
+    """Made, freed, failed; the first is told `at` the statement to change, or is the moment
+    `behind` the first backward that hands the old value on."""
     part = known.part
-    made = scene.event(What.CAUSE, part.maker, op=part.boundary.name)
+    made = scene.event(What.CAUSE, behind or part.maker, op=part.boundary.name)
     freed, failed = scene.event(What.FREED, part.first), scene.failed()
     path = () if part.binding is None else part.binding.path
+    path = path if behind is None else binding_of(scene.program, behind).path
     lines = [place.line_id for place in path]
     if why in (Why.SAME_LOSS, Why.DERIVATIVE):  # not the loss, the first backward is to change
         made = None if freed is None else replace(freed, what=What.CAUSE)
