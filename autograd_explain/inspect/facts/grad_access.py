@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import torch
 
-from ...isolation.type_checks import class_attribute
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
 from ..live.class_source import function_node
 from ..scene import Scene
 from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
+from .property_leaves import property_at
 from .sibling_grad_reads import read_alike, spelled
 from .torch_call import calls_in, elements, gone_back_from
 from .value_names import stored_names
@@ -47,13 +47,10 @@ def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
 def _given_to_property(scene: Scene, shown: ExprAt) -> Iterator[ExprAt]:
     """What computed the values that the program stores under the name of a property which only
     keeps them, `data.x = torch.cat(…)`: reading it gives back what was stored."""
-    slicer = scene.slicer
-    if isinstance(shown.node, ast.Attribute):
-        owner, name = slicer.value(shown.inside(shown.node.value)), shown.node.attr
-        found = class_attribute(type(owner), name)
-        if isinstance(found, property) and _only_keeps(found):
-            for value in slicer.stores(owner, name):
-                yield from slicer.makers(value)
+    read = property_at(scene, shown)
+    if read is not None and isinstance(shown.node, ast.Attribute) and _only_keeps(read[2]):
+        for value in scene.slicer.stores(read[1], shown.node.attr):
+            yield from scene.slicer.makers(value)
 
 
 def _only_keeps(found: property) -> bool:

@@ -116,16 +116,15 @@ def _step_since(
     of it in the program, in a function that failed.  What a package has wrapped, no run of the
     source gets into."""
     inferred = scene.history.certainty is Certainty.INFERRED
-    nodes = [
-        n for n in scene.index.nodes(ast.Call, naming=("step",)) if called_name(n[1]) == "step"
-    ]
-    calls = [scene.slicer.at(s, node) for s, node in nodes if called_name(node) == "step"]
+    if maker is None or not inferred or not _is_trained(saved.tensor):
+        return ()
+    # Whose call it is the live object says, which may be of any package.
+    nodes = scene.index.nodes(ast.Call, naming=("step",))
+    calls = (scene.slicer.at(source, n) for source, n in nodes if called_name(n) == "step")
     owners = [(c, c.receiver and scene.slicer.value(c.receiver)) for c in calls]
     found = [c for c, owner in owners if any(owner is o for o in holders)]
     unknown = any(owner is MISSING for _, owner in owners)
-    if maker is None or not inferred or unknown or len(found) != 1:
-        return ()
-    if not _is_trained(saved.tensor) or not _may_have_stepped(scene, maker):
+    if unknown or len(found) != 1 or not _may_have_stepped(scene, maker):
         return ()
     place = scene.slicer.place(found[0])
     level = next((i for i, p in enumerate(scene.path) if p.function_id == place.function_id), None)

@@ -1,4 +1,4 @@
-"""The leaves that an object's property computes its value from, each time it is read."""
+"""Properties that are read, and the leaves that one computes its value from each time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ from ..scene import Scene
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, BuiltinFunctionType)
 
 
-def leaves_of_property(scene: Scene, shown: ExprAt | None) -> tuple[str, ...]:
-    """`kernel.raw_scale` of `kernel.scale`, where `scale` is a property that reads leaves of its
-    object and nothing else that may carry a gradient; () elsewhere."""
-    if shown is None or not isinstance(shown.node, ast.Attribute):
-        return ()
+def property_at(scene: Scene, shown: ExprAt) -> tuple[ExprAt, Any, property] | None:
+    """The object of which an expression reads a property, as code and itself, and the property;
+    None where it reads none."""
+    if not isinstance(shown.node, ast.Attribute):
+        return None
     owner = shown.inside(shown.node.value)
     value = scene.slicer.value(owner)
     found = class_attribute(type(value), shown.node.attr)
-    names = _read_by(found.fget) if isinstance(found, property) else ()
+    return (owner, value, found) if isinstance(found, property) else None
+
+
+def leaves_of_property(scene: Scene, shown: ExprAt | None) -> tuple[str, ...]:
+    """`kernel.raw_scale` of `kernel.scale`, where `scale` is a property that reads leaves of its
+    object and nothing else that may carry a gradient; () elsewhere."""
+    read = None if shown is None else property_at(scene, shown)
+    if read is None:
+        return ()
+    owner, value, found = read
+    names = _read_by(found.fget)
     held = {n: v for n in names if not _without_gradient(v := attribute(value, n))}
     known = all(is_a(v, torch.Tensor) and v.is_leaf for v in held.values())
     return tuple(f"{owner.text}.{n}" for n in held) if known else ()

@@ -46,7 +46,7 @@ def _copy_read(late: Late, program: Program) -> Edits | None:
         n for n in ast.walk(use.node or ast.Pass()) if isinstance(n, (ast.Name, ast.Attribute))
     )
     named = (use.of(n).place for n in nodes if ast.unparse(n) == late.source)
-    return use.at(*named).replaced(late.tensor)
+    return use.at(*named).replaced("{tensor}", tensor=late.tensor)
 
 
 def _leaf_in_caller(late: Late, program: Program) -> Edits | None:

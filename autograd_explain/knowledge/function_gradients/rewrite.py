@@ -11,7 +11,7 @@ from .missing import derivative_by_autograd
 def _with_none(site: Site[Details]) -> Edits | None:
     values = _values(site)
     new = None if values is None else _new_values(site.details, values)
-    return None if new is None else site.replaced(", ".join(new))
+    return None if new is None else site.replaced("{values}", values=", ".join(new))
 
 
 def _values(site: Site[Details]) -> list[str] | None:

@@ -7,7 +7,7 @@ from .diagnose import Details
 
 
 def _maximize(site: Site[Details]) -> Edits | None:
-    rate = site.argument("lr", 1).with_code(site.details.positive)
+    rate = site.argument("lr", 1).with_code("{rate}", rate=site.details.positive)
     return apply_all([rate, site.with_argument("maximize", "True")])
 
 

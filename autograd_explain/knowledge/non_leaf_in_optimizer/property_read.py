@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +9,9 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.non_leaf import only_leaf
+from autograd_explain.inspect.facts.property_leaves import property_at
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import class_attribute, is_a, items, table_of
+from autograd_explain.isolation.type_checks import is_a, items, table_of
 
 from .optimizer_call import Refused, given_expressions
 
@@ -41,13 +41,8 @@ def properties_read(scene: Scene, refused: Refused) -> tuple[PropertyRead, ...]:
 def _read(
     scene: Scene, spot: ExprAt, wanted: Sequence[torch.Tensor], given: Sequence[torch.Tensor]
 ) -> Iterator[PropertyRead]:
-    node = spot.node
-    if not isinstance(node, ast.Attribute):
-        return
-    held_by = spot.inside(node.value)
-    owner = scene.slicer.value(held_by)
-    computed = isinstance(class_attribute(type(owner), node.attr), property)
-    if not computed or any(v is t for v in table_of(owner).values() for t in given):
+    held_by, owner, _ = property_at(scene, spot) or (spot, None, None)
+    if held_by is spot or any(v is t for v in table_of(owner).values() for t in given):
         return  # what it keeps is not computed when it is read
     behind = [(n, v) for n, v in _leaves_of(owner) if any(v is leaf for leaf in wanted)]
     if len(behind) == 1:

@@ -14,9 +14,8 @@ import torch
 from torch.nn.utils import parametrize
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.property_leaves import leaves_of_property
+from autograd_explain.inspect.facts.property_leaves import leaves_of_property, property_at
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import class_attribute
 from autograd_explain.model import Place
 from autograd_explain.program import own_nodes
 
@@ -63,13 +62,10 @@ def parameters_behind(scene: Scene, shown: ExprAt) -> tuple[str, ...]:
 
 def is_property(scene: Scene, shown: ExprAt) -> bool:
     """Whether reading it runs a property's code, which need not give the same tensor again."""
-    node = shown.node
-    if not isinstance(node, ast.Attribute):
+    read, name = property_at(scene, shown), getattr(shown.node, "attr", None)
+    if read is None:
         return False
-    owner = scene.slicer.value(shown.inside(node.value))
-    if isinstance(owner, torch.nn.Module) and parametrize.is_parametrized(owner, node.attr):
-        return False
-    return isinstance(class_attribute(type(owner), node.attr), property)
+    return not (isinstance(read[1], torch.nn.Module) and parametrize.is_parametrized(read[1], name))
 
 
 def _held(module: torch.nn.Module, name: str) -> Iterator[str]:

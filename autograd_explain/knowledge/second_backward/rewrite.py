@@ -158,7 +158,7 @@ def _in_closure(site: Site[Details]) -> Edits | None:
 def _new_read(site: Site[Details]) -> Edits | None:
     """The loss reads the value that was computed for it."""
     found = site.details.unread
-    return None if found is None else site.at(*found.reads).replaced(found.name)
+    return None if found is None else site.at(*found.reads).replaced("{kept}", kept=found.name)
 
 
 def _again(site: Site[Details]) -> Edits | None:

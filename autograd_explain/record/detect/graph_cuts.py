@@ -326,8 +326,8 @@ class Cuts:
             self.terms.update(stopped)
             if any(is_nothing_beside(out, t) for t, _ in known):
                 return _NOTHING  # what the same weights gave: its gradient would take all away
-            for added in stopped:
-                self._look_apart(added, out)
+            if stopped:
+                self._look_apart(_NOTHING.union(*stopped), out)
         return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
 
     def _look_apart(self, subtracted: frozenset[int], out: Tensor) -> None:
