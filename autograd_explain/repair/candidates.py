@@ -10,7 +10,7 @@ from itertools import islice
 import libcst as cst
 
 from ..loaded import is_on_disk
-from ..model import Edits, Finding, Reason, Rewrite, Role, Safety, What
+from ..model import Finding, Reason, Rewrite, Role, Safety, What
 from ..program import Program, Source
 from ..program_index import index_of
 from ..rewrite import Proposal
@@ -61,14 +61,11 @@ class Candidate:
         """Whether gradients other than the reference's may be what is meant."""
         return any(may_differ(name, self.reference) for name in (self.operator, self.first))
 
-    def edits(self) -> Edits | None:
+    def proposal(self) -> Proposal | None:
         """All that can be made of its changes; None where that is less than is meant."""
         made = [edits for change in self.changes if (edits := change.make())]
         enough = 1 if len(self.changes) == 1 else 2
-        return merge(*made) if enough <= len(made) <= _MOST_EQUAL else None
-
-    def proposal(self) -> Proposal | None:
-        edits = self.edits()
+        edits = merge(*made) if enough <= len(made) <= _MOST_EQUAL else None
         if not edits:
             return None
         same = self.operator in _SAME_MEANING

@@ -13,6 +13,7 @@ import libcst as cst
 from ...program import Program
 from ...program_index import index_of
 from ..engine.cst_tools import (
+    called_name,
     called_on,
     clauses,
     dotted,
@@ -45,13 +46,9 @@ class Effects:
 
     def conflicts(self, other: Effects) -> bool:
         """Whether the order of the two matters, as far as names tell."""
-        if self.barrier or other.barrier:
-            return True
-        return (
-            _overlap(self.writes, other.writes)
-            or _overlap(self.writes, other.reads)
-            or _overlap(self.reads, other.writes)
-        )
+        pairs = ((self.writes, other.reads | other.writes), (other.writes, self.reads))
+        overlap = any(_within(a, b) or _within(b, a) for a, b in pairs)
+        return self.barrier or other.barrier or overlap
 
 
 @lru_cache(maxsize=1024)  # nodes are what they are; those above a site are asked for each name
@@ -69,16 +66,10 @@ def effects(node: cst.CSTNode) -> Effects:
 def takes_next(node: cst.CSTNode) -> bool:
     """Whether a node takes something away (`next(batches)`, `queue.pop()`): it gives another
     value each time."""
-    calls = (n.func for n in walk(node) if isinstance(n, cst.Call))
-    return any(
-        f.value in ("next", "input")
-        if isinstance(f, cst.Name)
-        else isinstance(f, cst.Attribute) and f.attr.value in _TAKING
-        for f in calls
-    )
+    return any(called_name(n) in _TAKING for n in walk(node))
 
 
-_TAKING = frozenset("pop popleft popitem readline __next__".split())
+_TAKING = words("next input pop popleft popitem readline __next__")
 
 
 def _collect(node: cst.CSTNode, found: Effects) -> None:
@@ -90,7 +81,7 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
     if magic or isinstance(node, _JUMPS):
         found.barrier = True
     if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-        found.writes |= _written_paths(node)
+        found.writes |= {path for leaf in single_targets(node) if (path := base_path(leaf))}
         found.writes |= _bound_by_import(node)
     if isinstance(node, cst.Expr):
         found.writes |= _touched_by_call(node.value)
@@ -143,11 +134,6 @@ def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
     return []
 
 
-def _written_paths(statement: Statement) -> set[str]:
-    leaves = single_targets(statement)
-    return {path for leaf in leaves if (path := base_path(leaf))}
-
-
 def base_path(node: cst.CSTNode) -> str | None:
     """The longest plain path that a target belongs to: `self.buf[i].x` writes `self.buf`."""
     if isinstance(node, (cst.StarredElement, cst.Subscript)):
@@ -159,12 +145,9 @@ def base_path(node: cst.CSTNode) -> str | None:
 
 
 def _bound_by_import(statement: cst.CSTNode) -> set[str]:
-    if not isinstance(statement, (cst.Import, cst.ImportFrom)):
-        return set()
-    if isinstance(statement.names, cst.ImportStar):
-        return set()
-    names = (alias.evaluated_alias or alias.evaluated_name for alias in statement.names)
-    return {name.partition(".")[0] for name in names}
+    names = statement.names if isinstance(statement, (cst.Import, cst.ImportFrom)) else ()
+    bound = () if isinstance(names, cst.ImportStar) else names
+    return {(a.evaluated_alias or a.evaluated_name).partition(".")[0] for a in bound}
 
 
 def _touched_by_call(value: cst.BaseExpression) -> set[str]:
@@ -178,10 +161,6 @@ def _touched_by_call(value: cst.BaseExpression) -> set[str]:
     if isinstance(value.func, cst.Attribute) and (path := base_path(value.func.value)):
         found.add(path)
     return found
-
-
-def _overlap(left: set[str], right: set[str]) -> bool:
-    return _within(left, right) or _within(right, left)
 
 
 def _within(paths: set[str], owners: set[str]) -> bool:
@@ -282,7 +261,7 @@ def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether what a statement reads by a name was made in the function around the statement, and
     is no element of a loop's list."""
     scope = tree.scope_of(statement)
-    given = isinstance(scope, cst.FunctionDef) and is_argument(scope, name)
+    given = isinstance(scope, cst.FunctionDef) and name in parameter_names(scope)
     return not given and _is_own(tree, statement, scope, name)
 
 
@@ -302,11 +281,6 @@ def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
         return False
     inside = any(named(loop.body, container.value))
     return not inside and not read_later(tree, loop, container.value)
-
-
-def is_argument(scope: cst.FunctionDef, name: str) -> bool:
-    """Whether a function has a parameter of this name."""
-    return name in parameter_names(scope)
 
 
 def parameter_names(scope: cst.FunctionDef | cst.Lambda) -> set[str]:
@@ -350,9 +324,7 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
 
 
 def _is_read(tree: Tree, node: cst.Name) -> bool:
-    if is_label(tree, node):
-        return False
-    if _is_own_of_comprehension(tree, node):
+    if is_label(tree, node) or _is_own_of_comprehension(tree, node):
         return False
     statement = tree.statement_of(node)
     if statement is None or isinstance(statement, cst.AugAssign):

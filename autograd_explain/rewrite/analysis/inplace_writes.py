@@ -45,6 +45,8 @@ FILLS_ALL = words(
 )
 #: … and these need the old values.
 READS_OLD = words("apply_ map_ map2_ fill_diagonal_")
+#: Functions that make what these do, where nothing is said of the values.
+_LIKE = {"zero_": "zeros_like", "normal_": "randn_like", "uniform_": "rand_like"}
 #: The out-of-place form gives a bool tensor, the in-place one keeps the dtype.
 COMPARES = words(
     "eq_ ne_ lt_ le_ gt_ ge_ equal_ not_equal_ less_ less_equal_ greater_ greater_equal_ "
@@ -128,13 +130,8 @@ def inplace_calls(tree: Tree, statement: Statement) -> list[InplaceCall]:
 def is_given_anew(tree: Tree, block: cst.CSTNode, name: str) -> bool:
     """Whether a block gives a name another tensor: `x = x.exp()`, not `x = x.exp_()`."""
     for node in walk(block):
-        if isinstance(node, cst.NamedExpr):
-            bound: list[cst.CSTNode] = [node.target]
-        elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With, cst.Del)):
-            bound = [*single_targets(node)]
-        else:
-            continue
-        if any(isinstance(leaf, cst.Name) and leaf.value == name for leaf in bound):
+        bound = [node.target] if isinstance(node, cst.NamedExpr) else single_targets(node)
+        if name in map(dotted, bound) and not isinstance(node, cst.AugAssign):
             if not _is_written_back(tree, node, name):
                 return True
     return False
@@ -220,7 +217,7 @@ def _functional(
     assert isinstance(link.func, cst.Attribute)
     name = link.func.attr.value
     torch = imports.local("torch")
-    if name in {"zero_", "fill_", "normal_", "uniform_"} | FILLS_ALL:
+    if name in {"zero_", "fill_"} | FILLS_ALL:
         return None if torch is None else _filled(torch, link, value)
     if name in READS_OLD:
         return link.with_changes(func=link.func.with_changes(value=method(value, "clone()")))
@@ -238,14 +235,11 @@ def _filled(torch: str, link: cst.Call, value: cst.BaseExpression) -> cst.BaseEx
     """The value of an operation that overwrites every element."""
     assert isinstance(link.func, cst.Attribute)
     name, args = link.func.attr.value, link.args
-    if name == "zero_":
-        return expression(f"{torch}.zeros_like({{x}})", x=value)
+    if not args and name in _LIKE:
+        return expression(f"{torch}.{_LIKE[name]}({{x}})", x=value)
     if name == "fill_" and len(args) == 1:
         like = "full_like" if is_number(args[0].value) else "fill"
         return expression(f"{torch}.{like}({{x}}, {{v}})", x=value, v=args[0].value)
-    if not args and name in {"normal_", "uniform_"}:
-        like = "randn_like" if name == "normal_" else "rand_like"
-        return expression(f"{torch}.{like}({{x}})", x=value)
     empty = expression(f"{torch}.empty_like({{x}})", x=value)
     return link.with_changes(func=link.func.with_changes(value=empty))
 
@@ -290,16 +284,10 @@ def _underscore(
         return InplaceCall(node, target, node.with_changes(args=args))
     if not _exists(module, name[:-1]) or out_of_place_name(name) is None:
         return None
-    short = name[:-1]
-    if isinstance(node.func, cst.Attribute):
-        func: cst.BaseExpression = node.func.with_changes(attr=cst.Name(short))
-    else:
-        known = imports.local(f"{module}.{short}")
-        if known is None:
-            return None
-        func = expression(known)
+    known = imports.local(f"{module}.{name[:-1]}")
     args = [a.with_changes(value=target) if a is written else a for a in node.args]
-    return InplaceCall(node, target, node.with_changes(func=func, args=args))
+    made = None if known is None else node.with_changes(func=expression(known), args=args)
+    return None if made is None else InplaceCall(node, target, made)
 
 
 def _exists(module: str, name: str) -> bool:

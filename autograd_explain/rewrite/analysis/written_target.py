@@ -11,7 +11,7 @@ from libcst import matchers as m
 from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree
-from .effects import is_argument
+from .effects import parameter_names
 from .inplace_writes import base_of, without_data, words, written_in
 
 Kind = Literal["tensor", "container"]
@@ -95,7 +95,7 @@ def _values(tree: Tree, node: cst.BaseExpression, code: str) -> Iterator[cst.Bas
     scope = tree.scope_of(node)
     own = scope if isinstance(scope, cst.FunctionDef) and "." not in code else tree.module
     local = list(assigned(tree, own, code))
-    if local or (isinstance(scope, cst.FunctionDef) and is_argument(scope, code)):
+    if local or (isinstance(scope, cst.FunctionDef) and code in parameter_names(scope)):
         yield from local
         return
     for other in tree.namespace:

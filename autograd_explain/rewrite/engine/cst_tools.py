@@ -114,11 +114,14 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def head(statement: Statement | None) -> Iterator[cst.CSTNode]:
     """The nodes of a statement without the statements inside it (its header, its value …)."""
     for child in () if statement is None else statement.children:
-        if isinstance(child, (cst.BaseSuite, cst.BaseCompoundStatement)):
-            continue
-        if isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.MatchCase)):
-            continue
-        yield from walk(child)
+        if not isinstance(child, _INNER):
+            yield from walk(child)
+
+
+_INNER = (
+    *(cst.BaseSuite, cst.BaseCompoundStatement),
+    *(cst.Else, cst.Finally, cst.ExceptHandler, cst.MatchCase),
+)
 
 
 def calls_in(statement: Statement | None) -> list[cst.Call]:
@@ -128,15 +131,10 @@ def calls_in(statement: Statement | None) -> list[cst.Call]:
 
 def find(tree: Tree, statement: Statement, code: str) -> list[cst.BaseExpression]:
     """The places in a statement where the expression `code` is read, outermost first."""
-    wanted = parse(code)
-    stored = set(stores(statement))
-    found: list[cst.BaseExpression] = []
-    for node in head(statement):
-        if not isinstance(node, cst.BaseExpression) or node in stored:
-            continue
-        if type(node) is type(wanted) and not is_label(tree, node) and same(tree, node, code):
-            found.append(node)
-    return found
+    wanted, stored = type(parse(code)), set(stores(statement))
+    nodes = (n for n in head(statement) if isinstance(n, cst.BaseExpression) and n not in stored)
+    alike = (n for n in nodes if type(n) is wanted and not is_label(tree, n))
+    return [node for node in alike if same(tree, node, code)]
 
 
 def is_label(tree: Tree, node: cst.CSTNode) -> bool:
@@ -347,14 +345,12 @@ def repeatable(node: cst.CSTNode) -> bool:
 
 
 def _written(target: cst.BaseExpression) -> list[cst.CSTNode]:
+    inner: list[cst.BaseExpression] = []
     if isinstance(target, (cst.Tuple, cst.List)):
-        inner = [n for element in target.elements for n in _written(element.value)]
-        return [target, *inner]
-    if isinstance(target, cst.StarredElement):
-        return [target, *_written(target.value)]
-    if isinstance(target, (cst.Subscript, cst.Attribute)):
-        return [target, *_written(target.value)]
-    return [target]
+        inner = [element.value for element in target.elements]
+    elif isinstance(target, (cst.StarredElement, cst.Subscript, cst.Attribute)):
+        inner = [target.value]
+    return [target, *(node for part in inner for node in _written(part))]
 
 
 class Renamed(cst.CSTTransformer):

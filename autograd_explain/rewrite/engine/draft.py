@@ -259,7 +259,12 @@ def compiles(code: str) -> bool:
     return True
 
 
+def python_of(text: str) -> str:
+    """A cell or file, its magics masked where it does not compile with them."""
+    masked = None if compiles(text) else mask(text)
+    return text if masked is None else masked.text
+
+
 def is_program(text: str) -> bool:
     """Whether a cell or file compiles, its magics aside."""
-    masked = None if compiles(text) else mask(text)
-    return compiles(text) if masked is None else compiles(masked.text)
+    return compiles(python_of(text))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from ...model import Edit, Edits, Place, Span, lines_of
 from ...program import Program, Source
-from .draft import compiles, is_program
-from .magics import mask
+from .draft import is_program, python_of
 
 Key = tuple[int | None, str | None]
 Step = Callable[[Program, Place], Edits | None]
@@ -140,10 +139,8 @@ def _source(program: Program, edit: Edit) -> Source | None:
 
 
 def _new_source(old: Source, text: str) -> Source:
-    if old.cell is None:
-        return Source(None, old.file, text, text, old.filename)
-    masked = None if compiles(text) else mask(text)
-    return Source(old.cell, None, text, text if masked is None else masked.text, old.filename)
+    python = text if old.cell is None else python_of(text)
+    return Source(old.cell, old.file, text, python, old.filename)
 
 
 def _both(first: Edit, second: Edit) -> Edit | None:
@@ -159,8 +156,11 @@ def _both(first: Edit, second: Edit) -> Edit | None:
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, list[str]]]:
-    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return [(a, b, list(new[c:d])) for tag, a, b, c, d in codes if tag != "equal"]
+    return [(a, b, list(new[c:d])) for tag, a, b, c, d in _opcodes(old, new) if tag != "equal"]
+
+
+def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()  # type: ignore[return-value]
 
 
 def _merged_text(old: str, left: str, right: str) -> str | None:
@@ -184,9 +184,8 @@ def _merged_text(old: str, left: str, right: str) -> str | None:
 def _added(edit: Edit) -> dict[int, str]:
     """The new lines of an edit by their number, from 1."""
     old, new = lines_of(edit.old_source), lines_of(edit.new_source)
-    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    added = [range(c, d) for tag, _, _, c, d in codes if tag in {"insert", "replace"}]
-    return {n + 1: new[n] for lines in added for n in lines}
+    codes = _opcodes(old, new)
+    return {n + 1: new[n] for tag, *_, c, d in codes if tag != "equal" for n in range(c, d)}
 
 
 def _follow(edit: Edit, line: int) -> int | None:
@@ -196,7 +195,7 @@ def _follow(edit: Edit, line: int) -> int | None:
         return None
     wanted = old[line - 1].strip()
     block: range = range(0)
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in _opcodes(old, new):
         if a < line <= b:
             if tag == "equal":
                 return c + line - a
@@ -220,22 +219,10 @@ def _most_alike(wanted: str, lines: list[tuple[int, str]]) -> int | None:
 def _placed(place: Place, edit: Edit, line: int) -> Place:
     old, new = lines_of(edit.old_source)[place.line - 1 :], lines_of(edit.new_source)
     before, after = old[0] if old else place.source, new[line - 1]
-    span = None
-    if place.span is not None and before.strip() == after.strip():
-        shift = _indentation(after) - _indentation(before)
-        span = _shifted(place.span, line - place.line, shift)
-    source, indent = after.strip(), _indentation(after)
-    return Place(edit.cell, edit.file, line, source, place.function, span, indent)
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _shifted(span: Span, lines: int, columns: int) -> Span:
-    return Span(
-        span.line + lines,
-        span.column + columns,
-        span.end_line + lines,
-        span.end_column + columns,
-    )
+    indent, whole = len(after) - len(after.lstrip()), before.strip() == after.strip()
+    span = place.span if whole else None
+    if span is not None:  # moved as far as its line
+        down, right = line - place.line, len(after.rstrip()) - len(before.rstrip())
+        first, last = (span.line + down, span.column + right), span.end_line + down
+        span = Span(*first, last, span.end_column + right)
+    return Place(edit.cell, edit.file, line, after.strip(), place.function, span, indent)

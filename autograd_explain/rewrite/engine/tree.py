@@ -181,32 +181,20 @@ class Tree:
         return chosen[0] if len(chosen) == 1 else None
 
     def _on_line(self, statement: Statement, line: int) -> bool:
+        """Whether a line is the statement's, of one that holds others its head's."""
         span = self.span(statement)
         if isinstance(statement, cst.BaseSmallStatement):
             return span.line <= line <= span.end_line
-        first = span.line
-        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and statement.decorators:
-            first = self.span(statement.decorators[0]).line
-        return first <= line <= self._header_end(statement)
-
-    def _header_end(self, statement: cst.BaseCompoundStatement) -> int:
-        body = getattr(statement, "body", None)
+        body, decorators = getattr(statement, "body", None), getattr(statement, "decorators", ())
+        first = min([span.line, *(self.span(d).line for d in decorators)])
         inner = statements_in(body) if isinstance(body, cst.BaseSuite) else []
-        if not inner:
-            return self.span(statement).line
-        line = self.span(inner[0]).line
-        same_line = isinstance(body, cst.SimpleStatementSuite)
-        return line if same_line else line - 1
+        last = self.span(inner[0]).line - isinstance(body, cst.IndentedBlock) if inner else 0
+        return first <= line <= max(last, span.line)
 
     def _around(self, span: Span) -> Statement | None:
-        best: Statement | None = None
-        for statement in self.statements:
-            where = self.positions[statement]
-            if where.start.line > span.line or where.end.line < span.end_line:
-                continue  # of a long text nearly all of them
-            if self.span(statement).holds(span):
-                best = statement
-        return best
+        lines = ((s, self.positions[s]) for s in self.statements)
+        near = (s for s, at in lines if at.start.line <= span.line <= span.end_line <= at.end.line)
+        return max((s for s in near if self.span(s).holds(span)), key=self.start, default=None)
 
     def at(self, place: Place | None) -> list[cst.BaseExpression]:
         """The expressions at a place's span, the outermost of equal ones first."""

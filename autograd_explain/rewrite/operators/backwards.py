@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
 from ...model import Edits
-from ..engine.cst_tools import (
-    called_name,
-    called_on,
-    dotted,
-)
+from ..engine.cst_tools import called_name, called_on, dotted
 from ..transforms.finite_mask import finite_fill
 from ..transforms.uncut import apply_patches, keyword_added
 from .site import Change, Site
@@ -24,7 +19,7 @@ def reduced(site: Site) -> Iterator[Change]:
         value = called_on(call, "backward") if not call.args else None
         if value is not None:
             for how in ("mean()", "sum()"):
-                yield site.change("reduce", value, partial(site.called_on, how, value), how)
+                yield site.change("reduce", value, site.called_on, how, value, group=how)
 
 
 def differentiable(site: Site) -> Iterator[Change]:
@@ -38,9 +33,8 @@ def differentiable(site: Site) -> Iterator[Change]:
         if name != "backward":
             options += [("allow_unused",), ("allow_unused", "materialize_grads")]
         for flags in options:
-            make = partial(_with_flags, site, call, flags)
             group = f"{flags[-1]} of backward" if name == "backward" else flags[-1]
-            yield site.change(flags[0], call, make, group)
+            yield site.change(flags[0], call, _with_flags, site, call, flags, group=group)
 
 
 def masked_finitely(site: Site) -> Iterator[Change]:

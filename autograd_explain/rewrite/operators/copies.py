@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -21,9 +20,9 @@ def clone_operand(site: Site) -> Iterator[Change]:
     for code, found in site.operands.items():
         nodes = [n for n in found if n is not written]
         if len(nodes) > 1:
-            yield site.change("clone", code, partial(site.called_on, "clone()", *nodes))
+            yield site.change("clone", code, site.called_on, "clone()", *nodes)
         for node in nodes:
-            yield site.change("clone", code, partial(site.called_on, "clone()", node), group=code)
+            yield site.change("clone", code, site.called_on, "clone()", node, group=code)
 
 
 def _only_written(site: Site) -> cst.BaseExpression | None:
@@ -36,7 +35,7 @@ def clone_result(site: Site) -> Iterator[Change]:
     """`y = f(x)` -> `y = f(x).clone()`."""
     value = site.value
     if isinstance(value, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)):
-        yield site.change("clone", value, partial(site.called_on, "clone()", value))
+        yield site.change("clone", value, site.called_on, "clone()", value)
 
 
 def clone_first(site: Site) -> Iterator[Change]:
@@ -53,5 +52,5 @@ def clone_before(site: Site) -> Iterator[Change]:
         if not isinstance(base, (cst.Name, cst.Attribute)) or not repeatable(base):
             continue
         if base is not written or can_rebind(site.tree, site.statement, base):
-            copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
-            yield site.change("clone_first", base, copied)
+            copied = "{x} = {x}.clone()"
+            yield site.change("clone_first", base, site.line, Draft.before, copied, x=base)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -42,14 +41,14 @@ _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTe
 def detach_operand(site: Site) -> Iterator[Change]:
     """`D(fake)` -> `D(fake.detach())`; what has a name before what a call gives."""
     for code, nodes in sorted(site.operands.items(), key=lambda o: isinstance(o[1][0], cst.Call)):
-        yield site.change("detach", code, partial(site.called_on, "detach()", *nodes), group=code)
+        yield site.change("detach", code, site.called_on, "detach()", *nodes, group=code)
 
 
 def detach_result(site: Site) -> Iterator[Change]:
     """`target = q + r` -> `target = (q + r).detach()`."""
     value = site.value
     if isinstance(value, cst.BinaryOperation):
-        yield site.change("detach", value, partial(site.called_on, "detach()", value))
+        yield site.change("detach", value, site.called_on, "detach()", value)
 
 
 def detach_carried(site: Site) -> Iterator[Change]:
@@ -66,7 +65,7 @@ def detach_carried(site: Site) -> Iterator[Change]:
             (f"{path} = {path}.detach()", "detach_carried"),
             (f"{path} = tuple(t.detach() for t in {path})", "detach_carried_states"),
         ):
-            yield site.change(name, path, partial(site.opening, template))
+            yield site.change(name, path, site.opening, template)
 
 
 def detach_kept(site: Site) -> Iterator[Change]:
@@ -75,8 +74,8 @@ def detach_kept(site: Site) -> Iterator[Change]:
         for leaf in single_targets(site.statement):
             if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
                 for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
-                    cut = partial(site.line, Draft.after, "{x} = " + value, x=leaf)
-                    yield site.change("detach_kept", leaf, cut)
+                    cut = "{x} = " + value
+                    yield site.change("detach_kept", leaf, site.line, Draft.after, cut, x=leaf)
 
 
 def _all_uncut(site: Site, ends: list[cst.BaseExpression]) -> Edits | None:
@@ -107,8 +106,10 @@ def differentiable_sample(site: Site) -> Iterator[Change]:
     for call in site.calls:
         function = call.func
         if method_name(call) == "sample" and not site.imports.full(dotted(function)):
-            drawn = partial(site.replaced, function.attr, cst.Name("rsample"))  # type: ignore[attr-defined]
-            yield site.change("differentiable_sample", call, drawn, group="sample")
+            new = function.with_changes(attr=cst.Name("rsample"))
+            yield site.change(
+                "differentiable_sample", call, site.replaced, function, new, group="sample"
+            )
 
 
 def called_itself(site: Site) -> Iterator[Change]:
@@ -123,28 +124,28 @@ def soft(site: Site) -> Iterator[Change]:
     """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
     for node, inner in steps_in(site.tree, site.imports, site.statement):
         if called_name(node) not in WITH_VALUES:
-            yield site.change("soft", node, partial(site.replaced, node, inner))
+            yield site.change("soft", node, site.replaced, node, inner)
 
 
 def straight_through(site: Site) -> Iterator[Change]:
     """`F.one_hot(p.argmax(-1), n)` -> `p + (F.one_hot(p.argmax(-1), n) - p).detach()`."""
     for node, operand in steps_in(site.tree, site.imports, site.statement):
-        passed = partial(passed_straight_through, site.tree, node, operand)
-        yield site.change("straight_through", operand, passed)
+        how = passed_straight_through
+        yield site.change("straight_through", operand, how, site.tree, node, operand)
 
 
 def keep_in_graph(site: Site) -> Iterator[Change]:
     """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
     for node, kind in _ends(site):
-        uncut = partial(uncut_at, site.program, site.tree.place(node))
-        yield site.change("keep_in_graph", node, uncut, group=kind)
+        at = site.tree.place(node)
+        yield site.change("keep_in_graph", node, uncut_at, site.program, at, group=kind)
 
 
 def keep_all_in_graph(site: Site) -> Iterator[Change]:
     """All that takes values out of the graph in a statement, and in the function that it is in."""
     if ends := [node for node, _ in _ends(site)]:
         group = f"in {id(site.tree.scope_of(site.statement))}"
-        yield site.change("keep_in_graph", site.statement, partial(_all_uncut, site, ends), group)
+        yield site.change("keep_in_graph", site.statement, _all_uncut, site, ends, group=group)
 
 
 def _ends(site: Site) -> Iterator[tuple[cst.BaseExpression, str]]:
@@ -163,10 +164,10 @@ def tensors_joined(site: Site) -> Iterator[Change]:
     for call in site.calls:
         if site.imports.full(dotted(call.func)) in _COPIES and call.args:
             for many in (False, True):
-                joined = partial(joined_at, site.program, site.tree.place(call), many)
-                yield site.change("tensors_joined", call, joined)
+                at = site.tree.place(call)
+                yield site.change("tensors_joined", call, joined_at, site.program, at, many)
             copy = method(bare(call.args[0].value), "detach().clone()")
-            yield site.change("detached_copy", call, partial(site.replaced, call, copy))
+            yield site.change("detached_copy", call, site.replaced, call, copy)
 
 
 def drop_call(site: Site) -> Iterator[Change]:
@@ -174,9 +175,9 @@ def drop_call(site: Site) -> Iterator[Change]:
     for call in site.calls:
         if isinstance(call.func, cst.Attribute) and not call.args:
             name = call.func.attr.value
-            inner = call.func.value
             if name not in _ENDINGS and not isinstance(site.tree.parents[call], cst.Expr):
-                yield site.change("drop_call", call, partial(site.replaced, call, inner), name)
+                inner = call.func.value
+                yield site.change("drop_call", call, site.replaced, call, inner, group=name)
 
 
 def _ending(site: Site, node: cst.BaseExpression) -> str:

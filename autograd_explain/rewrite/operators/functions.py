@@ -11,4 +11,4 @@ from .site import Change, Site
 def recorded_function(site: Site) -> Iterator[Change]:
     """`odeint_adjoint(f, x)` -> `odeint(f, x)`: its operations are recorded."""
     for other, make in recorded_instead(site.program, site.place):
-        yield site.change("recorded_instead", other, make, other)
+        yield site.change("recorded_instead", other, make, group=other)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -40,15 +39,15 @@ def new_leaf(site: Site) -> Iterator[Change]:
         if isinstance(site.statement, cst.Return):
             return
         for ending in ("requires_grad_()", "detach().requires_grad_()"):
-            yield site.change("new_leaf", value, partial(site.called_on, ending, value), ending)
+            yield site.change("new_leaf", value, site.called_on, ending, value, group=ending)
 
 
 def no_flag(site: Site) -> Iterator[Change]:
     """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `x.requires_grad_()` -> `x`."""
     for call in site.calls:
         if keyword(call, "requires_grad") or called_name(call) in ("requires_grad_", "Parameter"):
-            plain = partial(site.replaced, call, without_flag(call))
-            yield site.change("no_flag", call, plain, group="flag")
+            plain = without_flag(call)
+            yield site.change("no_flag", call, site.replaced, call, plain, group="flag")
 
 
 def registered(site: Site) -> Iterator[Change]:
@@ -76,13 +75,11 @@ def kept_gradient(site: Site) -> Iterator[Change]:
     named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))
-        yield site.change("retain_grad", code, partial(_retained, site, *chosen))
+        yield site.change("retain_grad", code, _retained, site, *chosen)
     if isinstance(site.statement, cst.FunctionDef):
         for name in positional_parameters(site.statement):
             if name != "self":
-                yield site.change(
-                    "retain_grad", name, partial(site.opening, f"{name}.retain_grad()")
-                )
+                yield site.change("retain_grad", name, site.opening, f"{name}.retain_grad()")
 
 
 def part_of_gradient(site: Site) -> Iterator[Change]:
@@ -102,8 +99,8 @@ def whole_argument(site: Site) -> Iterator[Change]:
                 continue
             other = cst.Name("False" if word == "True" else "True")
             code = f"{arg.keyword.value}={other.value}"
-            yield site.change("turn_flag", code, partial(site.replaced, arg.value, other), code)
-            yield site.change("turn_flag", code, partial(site.replaced, call, without(call, arg)))
+            yield site.change("turn_flag", code, site.replaced, arg.value, other, group=code)
+            yield site.change("turn_flag", code, site.replaced, call, without(call, arg))
 
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.

@@ -34,7 +34,7 @@ def without_graph(site: Site) -> Iterator[Change]:
     last = last_update(site.program, place)
     ends = [*([last] if last != place else []), place, *map(site.tree.place, _runs(site))]
     for end in ends:
-        yield site.change("no_grad", own, partial(under_no_grad, site.program, place, end))
+        yield site.change("no_grad", own, under_no_grad, site.program, place, end)
 
 
 def _runs(site: Site) -> Iterator[Statement]:
@@ -51,7 +51,7 @@ def _runs(site: Site) -> Iterator[Statement]:
 def function_without_graph(site: Site) -> Iterator[Change]:
     """`@torch.no_grad()` over a function."""
     if isinstance(site.statement, cst.FunctionDef):
-        yield site.change("no_grad_function", site.statement.name, partial(_decorated, site))
+        yield site.change("no_grad_function", site.statement.name, _decorated, site)
 
 
 def with_graph(site: Site) -> Iterator[Change]:
@@ -95,8 +95,8 @@ def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:
     guard = site.imports.local("torch.no_grad")
     for node in nodes:
         if guard and site.imports.full(dotted(node)) == "torch.inference_mode":
-            new = partial(site.replaced, node, expression(guard))
-            yield site.change("no_inference_mode", node, new, group="inference_mode")
+            other = expression(guard)
+            yield site.change("no_inference_mode", node, site.replaced, node, other, group="mode")
 
 
 def _decorated(site: Site) -> Edits | None:

@@ -5,27 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import libcst as cst
 
 from ...model import Edits
 from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.cst_tools import (
-    called_name,
-    calls_in,
-    dotted,
-    method_name,
-    single_targets,
-)
+from ..engine.cst_tools import called_name, calls_in, dotted, method_name, single_targets
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
-from ..transforms.recompute import (
-    compute_all_in_loop,
-    filled_first,
-    recompute_before,
-)
+from ..transforms.recompute import compute_all_in_loop, filled_first, recompute_before
 from ..transforms.training_step import makes_layer
 from .site import Change, Site
 
@@ -108,7 +97,7 @@ def delete(site: Site) -> Iterator[Change]:
     own = site.statement
     if isinstance(own, (cst.Expr, cst.Assign, cst.AugAssign)):
         code = site.tree.code(own).strip()
-        yield site.change("delete", code, lambda: Draft(site.tree).remove(own).edits(), code)
+        yield site.change("delete", code, lambda: Draft(site.tree).remove(own).edits(), group=code)
 
 
 def repeat_first(site: Site) -> Iterator[Change]:
@@ -116,7 +105,8 @@ def repeat_first(site: Site) -> Iterator[Change]:
     own = site.statement
     for other in site.tree.siblings(own)[0]:
         if other is not own and isinstance(other, cst.Expr) and isinstance(other.value, cst.Call):
-            yield site.change("repeat", other, partial(_repeated, site, other))
+            again = Draft(site.tree).before(own, [other])
+            yield site.change("repeat", other, again.edits)
 
 
 def computed_again(site: Site) -> Iterator[Change]:
@@ -126,9 +116,8 @@ def computed_again(site: Site) -> Iterator[Change]:
     for length in range(1, len(chain) + 1):
         places = [site.tree.place(s) for s in chain[-length:]]
         code = ", ".join(sorted({w for s in chain[-length:] for w in effects(s).writes}))
-        in_loop = partial(compute_all_in_loop, program, places, place)
-        yield site.change("compute_in_loop", code, in_loop)
-        yield site.change("compute_again", code, partial(recompute_before, program, place, places))
+        yield site.change("compute_in_loop", code, compute_all_in_loop, program, places, place)
+        yield site.change("compute_again", code, recompute_before, program, place, places)
 
 
 def called_first(site: Site) -> Iterator[Change]:
@@ -136,7 +125,7 @@ def called_first(site: Site) -> Iterator[Change]:
     its first call then holds no graph."""
     if site.tree.loops(site.statement):
         for call in site.calls:
-            yield site.change("filled_first", call, partial(_called_first, site, call))
+            yield site.change("filled_first", call, _called_first, site, call)
 
 
 def _called_first(site: Site, call: cst.Call) -> Edits | None:
@@ -179,7 +168,3 @@ def _bases(site: Site, call: cst.Call) -> list[ast.expr]:
 
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:
     return site.change("move", run[0], lambda: Draft(site.tree).move(run, target, after).edits())
-
-
-def _repeated(site: Site, other: Statement) -> Edits | None:
-    return Draft(site.tree).before(site.statement, [other]).edits()

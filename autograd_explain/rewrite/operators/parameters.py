@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -24,8 +23,8 @@ def of_another(site: Site) -> Iterator[Change]:
             for name, new in _trained(site):
                 code = new.removeprefix("*") if new.startswith("*") else f"[{new}]"
                 if site.tree.code(given) != code:
-                    other = partial(site.replaced, given, expression(code))
-                    yield site.change("of_another", name, other)
+                    other = expression(code)
+                    yield site.change("of_another", name, site.replaced, given, other)
 
 
 def made_again(site: Site) -> Iterator[Change]:

@@ -20,7 +20,6 @@ from ..engine.cst_tools import (
     is_label,
     is_starred,
     make,
-    method,
     stores,
     whole_value,
 )
@@ -44,9 +43,9 @@ class Site:
     def place(self) -> Place:
         return self.tree.place(self.statement)
 
-    @cached_property
+    @property
     def imports(self) -> Imports:
-        return Imports.of(self.program, self.tree.source)
+        return self.tree.imports
 
     @cached_property
     def value(self) -> cst.BaseExpression | None:
@@ -83,19 +82,27 @@ class Site:
         parent = self.tree.parents[node]
         if is_label(self.tree, node) or is_starred(self.tree, node):
             return False
-        if isinstance(parent, cst.Call) and parent.func is node:
-            return False
         if isinstance(parent, (cst.Annotation, cst.NameItem, cst.Param)):
             return False
-        if isinstance(node, cst.Call) and called_name(node) in _GIVE_NO_TENSOR:
+        function = isinstance(parent, cst.Call) and parent.func is node
+        if function or called_name(node) in _GIVE_NO_TENSOR:
             return False
         path = dotted(node)
         return path is None or (path not in _NO_VALUES and not self.imports.full(path))
 
-    def change(self, operator: str, at: cst.CSTNode | str, make: Make, group: str = "") -> Change:
-        """What an operator would do here; `at` is what is meant of the user's text."""
+    def change(
+        self,
+        operator: str,
+        at: cst.CSTNode | str,
+        how: Callable[..., Edits | None],
+        *args: object,
+        group: str = "",
+        **nodes: cst.BaseExpression,
+    ) -> Change:
+        """What an operator would do here: `how(*args, **nodes)`; `at` is what is meant of the
+        user's text."""
         code = at if isinstance(at, str) else self.tree.code(at).strip()
-        return Change(operator, self, code, make, group)
+        return Change(operator, self, code, partial(how, *args, **nodes), group)
 
     def made(self, transform: Callable[..., Edits | None], *args: object) -> Make:
         """What a transformer makes of the statement."""
@@ -119,7 +126,7 @@ class Site:
         """The edit that makes `node.call` of each of the nodes."""
         draft = Draft(self.tree)
         for node in nodes:
-            draft.replace(node, method(node, call))
+            draft.behind(node, call)
         return draft.edits()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import libcst as cst
 
@@ -22,7 +21,7 @@ def not_in_place(site: Site) -> Iterator[Change]:
     own, scope = site.statement, f"{id(site.tree.scope_of(site.statement))}"
 
     def change(how: Callable[..., Edits | None], *args: str, group: str = "") -> Change:
-        return site.change("out_of_place", own, site.made(how, *args), group)
+        return site.change("out_of_place", own, site.made(how, *args), group=group)
 
     calls = inplace_calls(site.tree, own)
     if calls or isinstance(own, cst.AugAssign) or _stores_part(site):
@@ -34,8 +33,8 @@ def not_in_place(site: Site) -> Iterator[Change]:
     for call in site.calls:
         flag = keyword(call, "inplace")
         if flag is not None and literal_bool(flag.value):
-            off = partial(site.replaced, flag.value, cst.Name("False"))
-            yield site.change("out_of_place", call, off, group="inplace")
+            off = (flag.value, cst.Name("False"))
+            yield site.change("out_of_place", call, site.replaced, *off, group="inplace")
     if site.calls:
         yield change(module_not_inplace)
 

@@ -13,10 +13,10 @@ from ...model import Edits, Place
 from ...program import Program, Source, called_name
 from ..analysis.effects import (
     effects,
-    is_argument,
     is_own_variable,
     iterated,
     loop_binding,
+    parameter_names,
     read_later,
     reads_any,
     used_names,
@@ -258,7 +258,7 @@ def counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:
 def _is_given(tree: Tree, statement: Statement, elements: str) -> bool:
     """Whether it is the list of a caller, who is to find the old tensors in it."""
     scope = tree.scope_of(statement)
-    return isinstance(scope, cst.FunctionDef) and is_argument(scope, elements)
+    return isinstance(scope, cst.FunctionDef) and elements in parameter_names(scope)
 
 
 def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
