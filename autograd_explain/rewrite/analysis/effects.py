@@ -110,18 +110,20 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
 def _collect_comprehension(node: cst.BaseComp, found: Effects) -> None:
     """The names that a comprehension binds are its own; a write to an element may reach what it
     goes through."""
-    inside, through, bound = Effects(), Effects(), set[str]()
+    inside, through, (bound, outside) = Effects(), Effects(), _bound_by(node)
     for child in node.children:
         _collect(child, inside)
-    first, *_ = bindings = [*clauses(node)]
-    for clause in bindings:
-        assert isinstance(clause.target, cst.BaseExpression)
-        bound |= {path for leaf in unpacked(clause.target) if (path := dotted(leaf))}
-    _collect(first.iter, through)  # the one that is evaluated outside
+    _collect(outside, through)
     own = {w for w in inside.writes if w.partition(".")[0] in bound}
     found.reads |= {r for r in inside.reads if r.partition(".")[0] not in bound} | through.reads
     found.writes |= (inside.writes - own) | (through.reads if own else set())
     found.barrier |= inside.barrier
+
+
+def _bound_by(node: cst.BaseComp) -> tuple[set[str], cst.BaseExpression]:
+    """The names that a comprehension binds, and what it goes through: evaluated outside."""
+    first, *_ = bindings = [*clauses(node)]
+    return set[str]().union(*(used_names(c.target) for c in bindings)), first.iter
 
 
 def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -336,9 +338,8 @@ def _is_own_of_comprehension(tree: Tree, node: cst.Name) -> bool:
     """Whether a comprehension around a name binds it: `sum(p.sum() for p in parts)`."""
     for around in tree.ancestors(node):
         if isinstance(around, cst.BaseComp):
-            first, *_ = bindings = [*clauses(around)]
-            bound = any(node.value in used_names(clause.target) for clause in bindings)
-            if bound and not tree.inside(node, first.iter):
+            bound, outside = _bound_by(around)
+            if node.value in bound and not tree.inside(node, outside):
                 return True
     return False
 

@@ -51,8 +51,7 @@ class Draft:
     """
 
     tree: Tree
-    _nodes: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
-    _hows: dict[cst.CSTNode, Callable[[Any], cst.CSTNode]] = field(default_factory=dict)
+    _hows: dict[cst.CSTNode, Callable[[Any], Any]] = field(default_factory=dict)
     _changes: dict[Statement, _Change] = field(default_factory=dict)
     _wraps: list[tuple[Statement, Statement, str]] = field(default_factory=list)
     _impossible: bool = False
@@ -61,11 +60,10 @@ class Draft:
         """Put another node (an expression, an argument …) in the place of one."""
         if old is None or new is None:
             self._impossible = True
-        elif isinstance(old, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
-            self._nodes[old] = fitted(self.tree, old, new)
-        else:
-            self._nodes[old] = new
-        return self
+            return self
+        if isinstance(old, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
+            new = fitted(self.tree, old, new)
+        return self.change(old, lambda _: new)
 
     def behind(self, node: cst.BaseExpression | None, call: str) -> Draft:
         """Make `node.call` of a node: `(a + b).clone()`."""
@@ -73,10 +71,9 @@ class Draft:
 
     def drop(self, node: cst.CSTNode) -> Draft:
         """Take out what is no statement, as a decorator."""
-        self._nodes[node] = cst.RemoveFromParent()  # type: ignore[assignment]
-        return self
+        return self.change(node, lambda _: cst.RemoveFromParent())
 
-    def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> Draft:
+    def change(self, node: cst.CSTNode, how: Callable[[Any], Any]) -> Draft:
         """Change a node after everything inside it was: `how` gets it as it is by then."""
         self._hows[node] = how
         return self
@@ -132,8 +129,7 @@ class Draft:
     @property
     def changed(self) -> bool:
         """Whether anything was asked for."""
-        asked = self._nodes or self._hows or self._changes or self._wraps
-        return bool(asked) or self._impossible
+        return bool(self._hows or self._changes or self._wraps or self._impossible)
 
     def edit(self) -> Edit | None:
         """The whole new text; None where nothing changed or the result does not compile."""
@@ -156,7 +152,7 @@ class Draft:
         return None if edit is None else (edit,)
 
     def _changed(self) -> Iterator[cst.CSTNode]:
-        yield from (*self._nodes, *self._hows, *self._changes, self.tree.module)
+        yield from (*self._hows, *self._changes, self.tree.module)
         yield from (first for first, _, _ in self._wraps)
 
     def _change(self, statement: Statement | None) -> _Change:
@@ -237,12 +233,10 @@ class _Applier(cst.CSTTransformer):
         return id(node) in self.on_the_way
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        new = self.draft._nodes.get(original_node)
-        if new is not None:
-            return new
         how = self.draft._hows.get(original_node)
         if how is not None:
-            return how(updated_node)
+            made: cst.CSTNode = how(updated_node)
+            return made
         if isinstance(original_node, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)):
             assert isinstance(updated_node, (cst.Module, cst.BaseSuite))
             return self.draft._rebuild(original_node, updated_node)
