@@ -289,26 +289,30 @@ def parameter_names(scope: cst.FunctionDef | cst.Lambda) -> set[str]:
     return {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
 
 
+def gone_through(
+    iterable: cst.BaseExpression, target: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What a loop gives the elements of each list to, and the list: `a` and `others`, `x` and `xs`
+    of `for a, x in zip(others, reversed(xs))`."""
+    call = dotted(iterable.func) if isinstance(iterable, cst.Call) else None
+    given = [a.value for a in iterable.args] if isinstance(iterable, cst.Call) else []
+    parts = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else []
+    if parts and call in ("zip", "enumerate"):
+        for part, over in zip(parts[call == "enumerate" :], given, strict=False):
+            yield from gone_through(over, part)
+    elif call in ("reversed", "list", "iter"):
+        if len(given) == 1:
+            yield from gone_through(given[0], target)
+    else:
+        yield target, iterable
+
+
 def iterated(
     iterable: cst.BaseExpression, target: cst.BaseExpression, name: str
 ) -> cst.BaseExpression | None:
     """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
-    if name not in used_names(target):
-        return None
-    if isinstance(target, cst.Tuple):
-        at = next(i for i, e in enumerate(target.elements) if name in used_names(e.value))
-        call = dotted(iterable.func) if isinstance(iterable, cst.Call) else None
-        if not isinstance(iterable, cst.Call) or not iterable.args:
-            return None
-        part = target.elements[at].value
-        if call == "zip" and at < len(iterable.args):
-            return iterated(iterable.args[at].value, part, name)
-        return iterated(iterable.args[0].value, part, name) if call == "enumerate" and at else None
-    while isinstance(iterable, cst.Call) and dotted(iterable.func) in {"reversed", "list", "iter"}:
-        if len(iterable.args) != 1:
-            return None
-        iterable = iterable.args[0].value
-    return iterable
+    whole = (p for p in gone_through(iterable, target) if not isinstance(p[0], cst.Tuple))
+    return next((over for part, over in whole if name in used_names(part)), None)
 
 
 def read_later(tree: Tree, statement: Statement, name: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import libcst as cst
 
 from ...model import Edits, Place
-from ...program import Program, called_name, last_name
+from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import bound_in, effects, local_names, parameter_names
 from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
@@ -133,31 +134,23 @@ def _is_changed(program: Program, name: str) -> bool:
             return True
         if isinstance(node, ast.Attribute) and node.attr == name:
             stores += not isinstance(node.ctx, ast.Load)
-            if any(s in source.tree.body for s in source.around(node) if isinstance(s, ast.Assign)):
+            around = list(source.around(node))
+            if any(s in source.tree.body for s in around if isinstance(s, ast.Assign)):
                 return True
-        if _changes(node, name) or _asks_the_one(node, name):
-            return True
+            if any(map(_changes, takewhile(lambda n: isinstance(n, _PARTS), around))):
+                return True
     return stores != 1
 
 
-def _changes(node: ast.AST, name: str) -> bool:
-    """`x.name[0] = v`, `x.name.mean = v`, `x.name.append(v)`, `x.name.mul_(2)`"""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        called = called_name(node)
-        changing = called in _CHANGING or (called.endswith("_") and not called.endswith("__"))
-        return changing and _reaches(node.func.value, name)
-    inner = isinstance(node, (ast.Subscript, ast.Attribute)) and node.value
-    stored = not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-    return isinstance(inner, ast.expr) and stored and _reaches(inner, name)
+_PARTS = (ast.Subscript, ast.Attribute)
 
 
-def _asks_the_one(node: ast.AST, name: str) -> bool:
-    """`x.name.grad`, `x.name.retain_grad()`"""
-    return isinstance(node, ast.Attribute) and node.attr in _OF_ONE and _reaches(node.value, name)
-
-
-def _reaches(node: ast.expr, name: str) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node))
+def _changes(part: ast.AST) -> bool:
+    """`x.name[0] = v`, `x.name.mean = v`, `x.name.append(v)`, `x.name.mul_(2)`, `x.name.grad`"""
+    stored = not isinstance(getattr(part, "ctx", ast.Load()), ast.Load)
+    called = getattr(part, "attr", "")
+    writes = called.endswith("_") and not called.endswith("__")
+    return stored or writes or called in _CHANGING | _OF_ONE
 
 
 def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | None:

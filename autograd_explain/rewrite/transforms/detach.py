@@ -6,7 +6,7 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program
-from ..analysis.effects import fresh
+from ..analysis.effects import base_path, fresh
 from ..engine.cst_tools import (
     expression,
     find,
@@ -19,7 +19,6 @@ from ..engine.cst_tools import (
     same,
     single_targets,
     targets,
-    walk,
 )
 from ..engine.draft import Draft, Drafts, only
 from ..engine.tree import Statement, Tree, statement_at, tree_at
@@ -77,22 +76,18 @@ def detached_at(program: Program, *places: Place | None) -> Edits | None:
 def detached_where_kept(program: Program, place: Place, name: str) -> Edits | None:
     """`.detach()` where an object gets what the statement at `place` gave a name: `self.h = h` ->
     `self.h = h.detach()`.  What else reads the name in this run keeps its graph."""
-    tree = tree_at(program, place)
-    return only(_kept(tree, statement, name) for statement in tree.candidates(place))
-
-
-def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
-    scope = tree.scope_of(maker)
+    tree, maker = statement_at(program, place)
     kept = [
         s.value
         for s in tree.statements
         if isinstance(s, cst.Assign)
-        and tree.scope_of(s) is scope
+        and maker is not None
+        and tree.scope_of(s) is tree.scope_of(maker)
         and tree.start(s) > tree.start(maker)
         and same(tree, s.value, name)
         and all(isinstance(t, (cst.Attribute, cst.Subscript)) for t in targets(s))
     ]
-    return Draft(tree).behind(kept[0], "detach()") if len(kept) == 1 else None
+    return Draft(tree).behind(kept[0], "detach()").edits() if len(kept) == 1 else None
 
 
 def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft | None:
@@ -108,7 +103,8 @@ def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft
         return None
     target = local = leaves[0]
     if not isinstance(target, cst.Name):
-        local = cst.Name(fresh(tree, statement, _short_name(target)))
+        wish = (base_path(target) or "value").rpartition(".")[2]
+        local = cst.Name(fresh(tree, statement, wish))
         draft.replace(target, local)
     return draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, state))])
 
@@ -148,13 +144,6 @@ def _ended(node: cst.BaseExpression, state: bool) -> cst.BaseExpression:
     if isinstance(node, cst.Call) and method_name(node) in {"detach", "item"} and not node.args:
         return node
     return method(node, "detach()")
-
-
-def _short_name(target: cst.BaseExpression) -> str:
-    if isinstance(target, cst.Attribute):
-        return target.attr.value
-    names = [n.value for n in walk(target) if isinstance(n, cst.Name)]
-    return f"new_{names[-1]}" if names else "value"
 
 
 def detach_after(

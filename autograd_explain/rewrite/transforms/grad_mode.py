@@ -18,7 +18,6 @@ from ..engine.cst_tools import (
     literal_bool,
     make,
     method_name,
-    same,
     single_targets,
     walk,
 )
@@ -192,24 +191,14 @@ def blocks_around(tree: Tree, statement: Statement) -> list[cst.With]:
 def outermost_block(tree: Tree, statement: Statement, name: cst.BaseExpression) -> Statement:
     """The statement before which `name = name.clone()` keeps the graph: the no_grad block around
     `statement`, unless the name gets its value in there; else `statement` itself."""
-    found = statement
+    found, code = statement, tree.code(name)
+    meant = {code, code.replace("[", ".").split(".")[0]}
     for block in blocks_around(tree, statement):
-        if _binds(tree, block, name):
+        binding = (n for n in walk(block) if not isinstance(n, (cst.AugAssign, cst.Del)))
+        if any(tree.code(leaf) in meant for node in binding for leaf in single_targets(node)):
             break
         found = block
     return found
-
-
-def _binds(tree: Tree, block: cst.With, name: cst.BaseExpression) -> bool:
-    """Whether the block gives the name, or what its path begins with, a value."""
-    code = tree.code(name)
-    first = code.replace("[", ".").split(".")[0]
-    return any(
-        same(tree, leaf, code) or same(tree, leaf, first)
-        for node in walk(block)
-        if isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
-        for leaf in single_targets(node)
-    )
 
 
 def out_of_block(

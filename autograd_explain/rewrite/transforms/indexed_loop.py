@@ -13,6 +13,7 @@ from ...model import Edits, Place
 from ...program import Program, Source, called_name
 from ..analysis.effects import (
     effects,
+    gone_through,
     is_own_variable,
     iterated,
     loop_binding,
@@ -192,8 +193,9 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     loop = loop_binding(tree, statement, name)
     if loop is None:
         return None
-    keyed = _keyed(loop.target, loop.iter, name)
-    elements = keyed[0] if keyed else _elements(loop, name)
+    keyed = _keyed(loop, name)
+    lists = (dotted(over) for part, over in counted_parts(loop) if dotted(part) == name)
+    elements = keyed[0] if keyed else next(lists, None)
     if elements is None or not _may_be_changed(tree, statement, elements):
         return None
     index = keyed[1] if keyed else counted(draft, loop, statement)
@@ -212,33 +214,23 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     return draft.instead(statement, new).edits()
 
 
-def _keyed(
-    target: cst.BaseExpression, over: cst.BaseExpression, name: str
-) -> tuple[str, str] | None:
+def _keyed(loop: cst.For, name: str) -> tuple[str, str] | None:
     """The dict whose values a loop gives a name, and what it calls their keys: `fast` and `k` of
     `for (k, w), g in zip(fast.items(), grads)`."""
-    if not isinstance(target, cst.Tuple) or not isinstance(over, cst.Call):
-        return None
-    parts = [element.value for element in target.elements]
-    names = [dotted(part) for part in parts]
-    owner = called_on(over, "items")
-    if owner is not None:
-        key, value = (dotted(owner), names[0]), names[1:] == [name]
-        return (key[0], key[1]) if key[0] and key[1] and value else None
-    if dotted(over.func) not in ("zip", "enumerate"):
-        return None
-    given = [a.value for a in over.args]
-    pairs = zip(parts[1:] if dotted(over.func) == "enumerate" else parts, given, strict=False)
-    return next((found for t, o in pairs if (found := _keyed(t, o, name))), None)
+    for part, over in gone_through(loop.iter, loop.target):
+        names = [dotted(e.value) for e in part.elements] if isinstance(part, cst.Tuple) else []
+        owner = dotted(called_on(over, "items"))
+        if owner and names[1:] == [name] and names[0]:
+            return owner, names[0]
+    return None
 
 
-def _elements(loop: cst.For, name: str) -> str | None:
-    """The list whose elements a loop gives a name: `xs` of `for x, g in zip(xs, gains)`; of
-    `enumerate(xs, 1)` and `reversed(xs)` the rounds do not count them."""
-    over = iterated(loop.iter, loop.target, name)
+def counted_parts(loop: cst.For) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What a loop gives the elements of each list to, and the list: of `enumerate(xs, 1)` and
+    `reversed(xs)` the rounds do not count them."""
     calls = [(dotted(n.func), len(n.args)) for n in walk(loop.iter) if isinstance(n, cst.Call)]
     apart = any(f == "reversed" or (f != "zip" and given != 1) for f, given in calls)
-    return None if over is None or apart else dotted(over)
+    return [] if apart else [*gone_through(loop.iter, loop.target)]
 
 
 def counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:

@@ -13,7 +13,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, called_name
 from ...program_index import index_of
-from ..analysis.effects import fresh
+from ..analysis.effects import base_path, fresh
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, same, targets, walk, without
@@ -100,7 +100,7 @@ def _of_the_callee(tree: Tree, place: Place, module: str | None) -> list[_Flag]:
     by_callee: dict[str, list[_Flag]] = {}
     for statement in tree.candidates(place):
         for call in calls_in(statement):
-            name = dotted(_without_index(call.func))
+            name = base_path(call.func)
             if name is None or (module is not None and not same(tree, call.func, module)):
                 continue
             values = _assigned_values(tree, call, name)
@@ -108,12 +108,6 @@ def _of_the_callee(tree: Tree, place: Place, module: str | None) -> list[_Flag]:
             if flags:
                 by_callee[name] = flags
     return next(iter(by_callee.values())) if len(by_callee) == 1 else []
-
-
-def _without_index(node: cst.BaseExpression) -> cst.BaseExpression:
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    return node
 
 
 def _assigned_values(

@@ -64,7 +64,7 @@ class _Detour:
         """The arrays from elsewhere that an expression computes with."""
         sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
         named = (n for n in sides if isinstance(n, (ast.Name, ast.Attribute)))
-        return [n for n in named if not (self.computes(n) or _is_operand(self, n))]
+        return [n for n in named if not (self.computes(n) or _is_number(self, n))]
 
     @property
     def returns(self) -> list[ast.Call]:
@@ -183,17 +183,9 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
     ]  # fmt: skip
 
 
-def _is_operand(detour: _Detour, node: ast.expr) -> bool:
-    """Whether it is one of the arrays, or a number; an array from elsewhere is none."""
-    if isinstance(node, ast.UnaryOp):
-        return _is_operand(detour, node.operand)
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, (int, float))
-    if isinstance(node, ast.Name) and node.id in detour.arrays:
-        return True
+def _is_number(detour: _Detour, node: ast.Name | ast.Attribute) -> bool:
+    """Whether a name from elsewhere is that of a number, as far as the program tells."""
     code = code_of(detour.program, detour.place, node)
-    if not isinstance(node, (ast.Name, ast.Attribute)):
-        return False
     if detour.imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
     return not _may_be_array(detour.program, code.rpartition(".")[2])

@@ -3,8 +3,8 @@ object computes at its first call and keeps, without a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias, cast
 
 import libcst as cst
 
@@ -17,7 +17,6 @@ from ..analysis.effects import (
     fresh,
     iterated,
     local_names,
-    names_in,
     parameter_names,
     reads_any,
     rebinds_any,
@@ -26,6 +25,7 @@ from ..analysis.effects import (
 )
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
+    Renamed,
     bare,
     block,
     called_name,
@@ -40,7 +40,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
-from .indexed_loop import counted
+from .indexed_loop import counted, counted_parts
 from .move_statement import in_order, lifted
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
@@ -68,25 +68,25 @@ def recompute_before(
     the new one gets another.  None where a name that the statements read has another value there,
     but by the `step`.
     """
-    tree, goal = _goal(program, backward_place)
+    tree, goal = statement_at(program, backward_place)
     known = _statements(program, assignment_places)
     if goal is None or not known or _too_late(tree, goal, known):
         return None
-    meant = None if step is None else _statement(program, step)
-    passed = known if meant is None else [*known, meant]
+    passed = [*known, *_statements(program, () if step is None else (step,))]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
     draft = Draft(tree)
     needing = _needing(tree, goal)
-    names = {
-        name: fresh(tree, goal, name)
+    names: dict[str, cst.BaseExpression] = {
+        name: cst.Name(fresh(tree, goal, name))
         for origin in known
         for name in bound_in(origin[1])
         if _is_kept(origin, (tree, goal), known, needing, name)
     }
-    for node in dict.fromkeys(n for s in needing for n in names_in(s) if n.value in names):
-        draft.replace(node, cst.Name(names[node.value]))
-    return draft.before(goal, [_under(s, names) for _, s in known]).edits()
+    under = Renamed(names)
+    for statement in needing if names else ():
+        draft.change(statement, lambda s: s.visit(under))
+    return draft.before(goal, [cast(Statement, s.visit(under)) for _, s in known]).edits()
 
 
 def _needing(tree: Tree, goal: Statement) -> list[Statement]:
@@ -118,13 +118,6 @@ def _is_kept(
     return used and first is not None and reads_any(first, {name})
 
 
-def _under(statement: Statement, names: dict[str, str]) -> Statement:
-    """A copy of a statement with other names."""
-    while node := next((n for n in names_in(statement) if n.value in names), None):
-        statement = statement.with_deep_changes(node, value=names[node.value])
-    return statement
-
-
 def recompute_behind(
     program: Program, forward: Sequence[Place], step: Place, failed: Place
 ) -> Edits | None:
@@ -147,11 +140,11 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
 
     None where what it reads is not kept on the object alone, or another method changes it.
     """
-    tree, goal = _goal(program, use_place)
-    origin = _statement(program, call_place)
-    if goal is None or origin is None or origin[0] is not tree or not _computes(origin[1]):
+    tree, goal = statement_at(program, use_place)
+    home, call = next(iter(_statements(program, (call_place,))), (tree, None))
+    if goal is None or call is None or home is not tree or not _computes(call):
         return None
-    call, user, maker = origin[1], tree.scope_of(goal), tree.scope_of(origin[1])
+    user, maker = tree.scope_of(goal), tree.scope_of(call)
     if not isinstance(user, cst.FunctionDef) or not isinstance(maker, cst.FunctionDef):
         return None
     if tree.scope_of(user) is not tree.scope_of(maker):
@@ -183,7 +176,7 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
     None where the function reads none of them, or gives one of the names that they read a value of
     its own.
     """
-    tree, goal = _goal(program, place)
+    tree, goal = statement_at(program, place)
     known = _statements(program, origin_places)
     scope = None if goal is None else tree.scope_of(goal)
     if goal is None or not known or not isinstance(scope, cst.FunctionDef):
@@ -214,7 +207,7 @@ def compute_all_in_loop(
     program: Program, places: Sequence[Place], use_place: Place
 ) -> Edits | None:
     """Move assignments, given in the order they ran in, into the loop around `use_place`."""
-    tree, goal = _goal(program, use_place)
+    tree, goal = statement_at(program, use_place)
     moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
     if goal is None or not moves:
         return None
@@ -239,14 +232,15 @@ def compute_elements_in_loop(
     the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`.
 
     None where the assignments draw random numbers: the elements would not belong together."""
-    tree, goal = _goal(program, use_place)
+    tree, goal = statement_at(program, use_place)
     moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
     if any(method_name(n) in _DRAWING for _, statement, _ in moves for n in walk(statement)):
         return None
     made = {name for _, statement, _ in moves for name in effects(statement).writes}
     loops = tree.loops(goal) if moves else []
     for loop in (a for a in loops if isinstance(a, cst.For)):
-        taken = [(t, c) for t, c in _taken(loop) if dotted(c) in made.intersection(sequences)]
+        parts, meant = counted_parts(loop), made.intersection(sequences)
+        taken = [(part, over) for part, over in parts if dotted(over) in meant]
         draft = Draft(tree)
         index = counted(draft, loop, loop) if taken else None
         if index is not None:
@@ -254,23 +248,6 @@ def compute_elements_in_loop(
             first = statements_in(loops[0].body)[0]
             return draft.before(first, [*(s for _, s, _ in moves), *again]).edits()
     return None
-
-
-def _taken(loop: cst.For) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """What a loop unpacks each element of a container into, with the container."""
-    target: cst.BaseExpression = loop.target
-    over = loop.iter
-    if isinstance(over, cst.Call) and dotted(over.func) == "enumerate" and len(over.args) == 1:
-        if not isinstance(target, cst.Tuple) or len(target.elements) != 2:
-            return
-        target, over = target.elements[1].value, over.args[0].value
-    if not isinstance(over, cst.Call):
-        yield target, over
-    elif dotted(over.func) == "zip" and isinstance(target, cst.Tuple):
-        if len(target.elements) == len(over.args):
-            yield from zip(
-                (e.value for e in target.elements), (a.value for a in over.args), strict=True
-            )
 
 
 def _moves(known: Sequence[_At], goal: _At) -> list[_Move]:
@@ -344,20 +321,11 @@ def _computes(statement: Statement) -> bool:
     return isinstance(statement, cst.Assign) and not own.reads & own.writes
 
 
-def _goal(program: Program, place: Place) -> tuple[Tree, Statement | None]:
-    tree, goal = statement_at(program, place)
-    return tree, None if goal is None or tree.block_of(goal) is None else goal
-
-
-def _statement(program: Program, place: Place) -> _At | None:
-    tree, statement = statement_at(program, place)
-    return (tree, statement) if isinstance(statement, cst.BaseSmallStatement) else None
-
-
-def _statements(program: Program, places: Sequence[Place]) -> list[_At]:
-    """The statements at places; [] where one of them is not known."""
-    found = [at for place in places if (at := _statement(program, place)) is not None]
-    return found if len(found) == len(places) else []
+def _statements(program: Program, places: Iterable[Place]) -> list[_At]:
+    """The statements at places; [] where one of them is not known, or is a block."""
+    found = [statement_at(program, place) for place in places]
+    small: list[_At] = [(t, s) for t, s in found if isinstance(s, cst.BaseSmallStatement)]
+    return small if len(small) == len(found) else []
 
 
 def repeatable(origin: _At, goal: _At, passed: Sequence[_At]) -> bool:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+import libcst as cst
+
 from ...arguments import bound_arguments
 from ...forward_flow import flows_out
 from ...model import Edits, Place
-from ...program import Program, Source, blocks, called_name, own_nodes
+from ...program import Program, Source, called_name, own_nodes
 from ...program_index import index_of
+from ..engine import cst_tools
+from ..engine.cst_tools import called_on, pairs, same
 from ..engine.edits import merge
 from ..engine.imports import imports_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in
 from .numpy_detour import handed_to, in_torch
 from .training_step import remove_statement
 from .uncut import (
@@ -277,46 +282,30 @@ def _outermost(patches: Iterable[Patch]) -> list[Patch]:
 def _flag_of_root(program: Program, place: Place | None) -> list[Place]:
     """The statements that make the loss of the backward on this line a leaf that requires
     grad, where the same block computes that loss: a result in the graph needs no flag."""
-    source = program.source_at(place)
-    if source is None or place is None:
+    tree, root = statement_at(program, place)
+    loss, (inside, at) = called_on(root, "backward"), tree.siblings(root)
+    if loss is None:
         return []
-    for block in (b for node in source.nodes for b in blocks(node)):
-        for i, statement in enumerate(block):
-            loss = _differentiated(statement)
-            if loss and statement.lineno + source.offset == place.line:
-                earlier = block[:i]
-                if any(_is_computed_by(s, loss) for s in earlier):
-                    return [source.place(s.lineno, None, s) for s in earlier if _is_flag(s, loss)]
-    return []
+    code, earlier = tree.code(loss), inside[:at]
+    values = [v for s in earlier for target, v in pairs(s) if same(tree, target, code)]
+    computed = (v for v in values if isinstance(v, (cst.Call, cst.BinaryOperation)))
+    if not any(cst_tools.called_name(v) not in _MAKE_LEAVES for v in computed):
+        return []
+    return [tree.place(s) for s in earlier if _is_flag(tree, s, code)]
 
 
-def _differentiated(statement: ast.stmt) -> str:
-    """`loss` of `loss.backward()`"""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    function = call.func if isinstance(call, ast.Call) else None
-    if isinstance(function, ast.Attribute) and function.attr == "backward":
-        return ast.unparse(function.value)
-    return ""
+_MAKE_LEAVES = ("Variable", "tensor", "as_tensor", "requires_grad_")
 
 
-def _is_computed_by(statement: ast.stmt, name: str) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and [ast.unparse(t) for t in statement.targets] == [name]
-        and isinstance(statement.value, (ast.Call, ast.BinOp))
-        and called_name(statement.value)
-        not in ("Variable", "tensor", "as_tensor", "requires_grad_")
-    )
-
-
-def _is_flag(statement: ast.stmt, name: str) -> bool:
+def _is_flag(tree: Tree, statement: Statement, name: str) -> bool:
     """`loss.requires_grad = True`, `loss.requires_grad_()`, also where `if not loss.requires_grad`
     stands before it."""
-    if isinstance(statement, ast.If):
-        asked = ast.unparse(statement.test) == f"not {name}.requires_grad"
-        return asked and not statement.orelse and all(_is_flag(s, name) for s in statement.body)
-    text = ast.unparse(statement)
-    return text in (
-        f"{name}.requires_grad = True",
-        *(f"{name}.requires_grad_({a})" for a in ("", "True")),
-    )
+    if isinstance(statement, cst.If):
+        asked = same(tree, statement.test, f"not {name}.requires_grad")
+        inside = statements_in(statement.body) if statement.orelse is None else []
+        return asked and bool(inside) and all(_is_flag(tree, s, name) for s in inside)
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    flags = [v for t, v in pairs(statement) if same(tree, t, f"{name}.requires_grad")]
+    calls = [f"{name}.requires_grad_({given})" for given in ("", "True")]
+    called = call is not None and any(same(tree, call, code) for code in calls)
+    return called or any(same(tree, v, "True") for v in flags)

@@ -16,8 +16,8 @@ from ..engine.cst_tools import (
     keyword,
     literal_bool,
     make,
+    pairs,
     same,
-    targets,
     without,
 )
 from ..engine.draft import Draft, only
@@ -105,20 +105,13 @@ def _wrapped(
     wrap: Callable[[Imports, cst.BaseExpression], cst.BaseExpression | None],
 ) -> Edits | None:
     tree = tree_at(program, place)
-    values = (_stored(tree, statement, attribute) for statement in tree.candidates(place))
+    given = (pair for statement in tree.candidates(place) for pair in pairs(statement))
+    values = dict.fromkeys(v for t, v in given if attribute is None or same(tree, t, attribute))
     return only(
         Draft(tree).replace(value, new)
         for value in values
-        if value is not None and (new := wrap(tree.imports, value)) is not None
+        if (new := wrap(tree.imports, value)) is not None
     )
-
-
-def _stored(tree: Tree, statement: Statement, attribute: str | None) -> cst.BaseExpression | None:
-    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
-        return None
-    if attribute is not None and not any(same(tree, t, attribute) for t in targets(statement)):
-        return None
-    return statement.value
 
 
 def _registry(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
