@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -12,8 +12,8 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, last_name
 from ...program_index import index_of
-from ..analysis.effects import bound_in, effects, local_names, parameter_names
-from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
+from ..analysis.effects import bound_in, effects, local_names, parameter_names, reads_any
+from ..engine.cst_tools import called_name, dotted, head, keyword, literal_bool, walk
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .kept_argument import Constructor, constructor_of, kept_locals, method_of
@@ -99,15 +99,10 @@ def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
         return None
     run = [*before, stored]
     since = inside[inside.index(run[0]) : at]
-    if any(_writes_for(s, run) for s in since if s not in run):
-        return None
+    others = [effects(s).writes for s in since if s not in run]
+    if any(reads_any(s, written) for s in run for written in others):
+        return None  # what the others read gets another value
     return _Computed(name, stored, stored.value, tuple(before), tuple(sorted(needed - own)))
-
-
-def _writes_for(statement: Statement, run: Sequence[Statement]) -> bool:
-    """Whether a statement gives what the others read another value."""
-    read = {path for s in run for path in effects(s).reads}
-    return any(r == w or r.startswith(w + ".") for w in effects(statement).writes for r in read)
 
 
 def _heads(node: cst.CSTNode) -> set[str]:
@@ -119,7 +114,7 @@ def _is_once_only(tree: Tree, computed: _Computed) -> bool:
     classes = {n.name for _, n in index_of(tree.program).nodes(ast.ClassDef)}
     calls = (n for s in computed.run for n in walk(s) if isinstance(n, cst.Call))
     return any(differs_each_time(tree.imports, s) for s in computed.run) or any(
-        (dotted(call.func) or "").rpartition(".")[2] in classes for call in calls
+        called_name(call) in classes for call in calls
     )
 
 
@@ -171,23 +166,12 @@ def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | Non
         draft.remove(statement)
     saved = [k.saved for k in kept.values() if k.saved is not None]
     draft.instead(next(s for s in inside if s in stored), saved)
-    for field in _fields(where.owner, {c.name for c in computed}):
-        if not _is_no_argument(field):
-            return None
-        draft.remove(field)
+    for field in statements_in(where.owner.body):
+        if isinstance(field, cst.AnnAssign) and dotted(field.target) in {c.name for c in computed}:
+            given = keyword(field.value, "init") if isinstance(field.value, cst.Call) else None
+            if given is None or literal_bool(given.value) is not False:
+                return None  # not `activated: dict = field(init=False)`
+            draft.remove(field)
     runs = {c.name: [*c.before, cst.Return(c.value)] for c in computed}
     properties = [method_of(name, run, kept, ("property",)) for name, run in runs.items()]
     return draft.after(where.method, properties).edits()
-
-
-def _fields(owner: cst.ClassDef, names: set[str]) -> Iterator[cst.AnnAssign]:
-    """The class' own `name: type` lines."""
-    for statement in statements_in(owner.body):
-        if isinstance(statement, cst.AnnAssign) and dotted(statement.target) in names:
-            yield statement
-
-
-def _is_no_argument(field: cst.AnnAssign) -> bool:
-    """`activated: dict = field(init=False)`"""
-    given = keyword(field.value, "init") if isinstance(field.value, cst.Call) else None
-    return given is not None and literal_bool(given.value) is False

@@ -6,11 +6,10 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program, called_name
-from ..analysis.effects import bound_in, effects, used_names
 from ..engine.cst_tools import called_on, method
 from ..engine.draft import Draft
-from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .move_statement import lifted
+from ..engine.tree import statement_at, tree_at
+from .move_statement import move_before
 from .spot import Spot
 from .uncut import node_at
 
@@ -37,32 +36,18 @@ def switched_before(program: Program, place: Place | None, module: str) -> Edits
 
 
 def called_sooner(program: Program, place: Place | None, *goals: Place | None) -> Edits | None:
-    """A statement that gives no name a value put before the first of others of its block, or in it.
+    """A statement that gives no name a value put before the first of others that it can go before.
 
-    Unlike `move_before` it may pass statements that use the same objects, as where those fail
-    because the call comes too late; not one that binds a name which it reads.  The blocks around it
-    that the others stand outside of go with it.
+    It may pass statements that use the same objects, as where those fail because the call comes too
+    late; not one that binds a name which it reads.
     """
     tree, moved = statement_at(program, place)
-    others = [s for goal in goals if tree_at(program, goal) is tree and (s := tree.statement(goal))]
-    while isinstance(moved, (cst.Expr, cst.AugAssign, cst.With, cst.For, cst.If)):
-        block = tree.block_of(moved)
-        levels = [level for s in others if (level := lifted(tree, s, block)) not in (None, moved)]
-        if levels:
-            return _put_before(tree, moved, levels)
-        moved = tree.outer(moved)
-    return None
-
-
-def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits | None:
-    order, last = tree.siblings(moved)
-    first = min(map(order.index, levels))
-    own, passed = bound_in(moved), order[first:last]
-    bound = {name for statement in passed for name in bound_in(statement)}
-    used = {name for statement in passed for name in used_names(statement)}
-    if last <= first or effects(moved).barrier or own & used or used_names(moved) & bound:
+    if not isinstance(moved, (cst.Expr, cst.AugAssign, cst.With, cst.For, cst.If)):
         return None
-    return Draft(tree).move([moved], order[first], after=False).edits()
+    others = [s for goal in goals if tree_at(program, goal) is tree and (s := tree.statement(goal))]
+    above = sorted((s for s in others if tree.is_behind(moved, s)), key=tree.start)
+    moves = (move_before(program, place, tree.place(s), checked=False) for s in above)
+    return next((edits for edits in moves if edits), None)
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:

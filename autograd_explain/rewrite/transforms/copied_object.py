@@ -4,11 +4,13 @@ function keeps its results in what it is given."""
 from __future__ import annotations
 
 import ast
+from itertools import chain
 
 from ...model import Edits, Place
 from ...program import Program, Source, is_text
-from ...program_index import index_of
+from ..analysis.effects import used_names
 from ..engine.imports import imports_at
+from ..engine.tree import tree_of
 from .spot import Spot
 from .uncut import Patch, apply_patches, lines_before
 
@@ -50,21 +52,8 @@ def imported(program: Program, source: Source, *modules: str) -> list[Patch]:
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     first = next(iter(plain or statements), None)
-    names = (module.partition(".")[0] for module in modules)
-    if first is None or first.col_offset or any(_is_known(program, name) for name in names):
+    names = {module.partition(".")[0] for module in modules}
+    known = (used_names(tree.module) for tree in tree_of(program, source).namespace)
+    if first is None or first.col_offset or not names.isdisjoint(chain.from_iterable(known)):
         return []
     return [lines_before(source, first, *(f"import {module}" for module in modules))]
-
-
-def _is_known(program: Program, name: str) -> bool:
-    """Whether the program uses the name for something of its own."""
-    fields = ("id", "arg", "name", "asname")
-    found = (node for _, node in index_of(program).nodes(ast.AST, naming=(name,)))
-    return any(
-        name in (getattr(node, field, None) for field in fields)
-        for node in found
-        if isinstance(node, _NAMING)
-    )
-
-
-_NAMING = (ast.Name, ast.arg, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -15,6 +15,7 @@ from ..engine.cst_tools import (
     called_on,
     dotted,
     keyword,
+    pairs,
     positional,
     targets,
     walk,
@@ -45,7 +46,8 @@ def gradient_of_vectors(
     call = None if ids is None else tree.call(ids.call)
     if ids is None or statement is None or call is None:
         return None
-    vectors = _VECTORS if ids.layer else _result(statement, call)
+    result = next((dotted(target) for target, value in pairs(statement) if value is call), None)
+    vectors = _VECTORS if ids.layer else result
     if not vectors or (ids.layer and used_names(tree.module) & words(f"{_VECTORS} handle")):
         return None
     kept = f"{vectors}.retain_grad()\n" if ids.trained and flag is not None else ""
@@ -64,13 +66,6 @@ def gradient_of_vectors(
         draft.behind(call, _LEAF)
     _read_instead(draft, tree.around(statement, cst.FunctionDef) or tree.module, ids.name, vectors)
     return draft.edits()
-
-
-def _result(statement: Statement, call: cst.Call) -> str:
-    """`e` of `e = emb(ids)`."""
-    whole = isinstance(statement, cst.Assign) and statement.value is call
-    target = targets(statement)[0] if whole else None
-    return target.value if isinstance(target, cst.Name) else ""
 
 
 def _flag_replaced(draft: Draft, own: Statement | None, made: str) -> None:

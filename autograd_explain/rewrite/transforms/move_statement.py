@@ -32,8 +32,8 @@ def move(
     Within one block, or between cells at the top level; where the goal stands deeper, in a loop,
     the statement goes behind or before the loop.  None where a statement in between reads or writes
     what the moved one writes, or writes what it reads, unless that is not `checked` (then it only
-    goes ahead of nothing that gives a name it reads a value); where what a call changes is to be
-    `unseen` by the goal, that one may read it.
+    goes ahead of nothing that gives a name it reads a value, or reads one that it gives a value);
+    where what a call changes is to be `unseen` by the goal, that one may read it.
     """
     tree, other = tree_at(program, place), tree_at(program, goal)
     run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
@@ -49,7 +49,9 @@ def move(
     between = order[end + 1 : at + after] if at > end else order[at + after : start]
     if (tree is other and not between) or (checked and not _may_pass(run, between, unseen)):
         return None
-    if at < start and any(_needs(s, b) for s in run for b in between):
+    if any(effects(s).barrier for s in run):
+        return None
+    if at < start and any(_needs(s, b) or _needs(b, s) for s in run for b in between):
         return None
     drafts = Drafts()
     drafts[tree].move(run, level, after, drafts[other])
