@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.transforms.gathered import object_called, objects_called
+from autograd_explain.rewrite.transforms.call_edits import object_called, objects_called
 
 
 def called(code: str, needle: str = "net(x)") -> str | None:

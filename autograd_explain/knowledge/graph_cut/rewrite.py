@@ -9,6 +9,8 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     asked_for_gradient,
+    objects_called,
+    wrapped_instead,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import (
@@ -16,9 +18,8 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
     derivatives_from,
     with_create_graph,
 )
-from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
-from autograd_explain.rewrite.transforms.read_instead import read_instead
+from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     is_list,
@@ -26,7 +27,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     node_at,
     uncut_at,
 )
-from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing

@@ -1,7 +1,7 @@
 """The hook on the output's tensor, or an input whose gradient is asked for."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.hook_on_output import hook_on_output
+from autograd_explain.rewrite.transforms.hooks import hook_on_output
 
 from .diagnose import Details
 

@@ -24,7 +24,7 @@ from autograd_explain.rewrite.transforms.clone import (
     clone_unpacked,
     functional_write,
 )
-from autograd_explain.rewrite.transforms.hook_on_output import hook_on_output
+from autograd_explain.rewrite.transforms.hooks import hook_on_output
 from autograd_explain.rewrite.transforms.indexed_loop import elements_one_by_one, write_before_views
 from autograd_explain.rewrite.transforms.inplace_modules import (
     module_not_inplace,

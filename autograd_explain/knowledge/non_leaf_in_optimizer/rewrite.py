@@ -6,8 +6,8 @@ from collections.abc import Callable
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import Step, merge
 from autograd_explain.rewrite.transforms.casts import flag_moved, requires_grad_last
+from autograd_explain.rewrite.transforms.hooks import only_part
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
-from autograd_explain.rewrite.transforms.part_of_gradient import only_part
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .diagnose import Details

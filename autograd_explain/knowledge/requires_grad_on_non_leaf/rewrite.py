@@ -7,8 +7,8 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import detached_instead
+from autograd_explain.rewrite.transforms.hooks import only_part
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
-from autograd_explain.rewrite.transforms.part_of_gradient import only_part
 from autograd_explain.rewrite.transforms.spot import Spot
 
 from .computed_weight import Instead

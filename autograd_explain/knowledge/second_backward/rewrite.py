@@ -13,7 +13,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import switched_before
+from autograd_explain.rewrite.transforms.call_edits import non_reentrant, switched_before
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
@@ -26,7 +26,6 @@ from autograd_explain.rewrite.transforms.detach import (
     detached_where_kept,
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
-from autograd_explain.rewrite.transforms.non_reentrant import non_reentrant
 from autograd_explain.rewrite.transforms.recompute import (
     called_before,
     compute_all_in_loop,

@@ -7,16 +7,15 @@ from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.call_edits import objects_called, wrapped_instead
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
-from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.undecorated import wrapped_instead
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details

@@ -182,14 +182,9 @@ def rebinds_any(node: cst.CSTNode, names: set[str]) -> bool:
 
 def used_names(node: cst.CSTNode) -> set[str]:
     """Every plain name that occurs in a node, whatever for; attributes and keywords are none."""
-    return {name.value for name in names_in(node)}
-
-
-def names_in(node: cst.CSTNode) -> list[cst.Name]:
-    """The plain names in a node, as they stand; attributes and keywords are none."""
     labels = {id(n.attr) for n in walk(node) if isinstance(n, cst.Attribute)}
     labels |= {id(n.keyword) for n in walk(node) if isinstance(n, cst.Arg)}
-    return [n for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels]
+    return {n.value for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels}
 
 
 def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:
@@ -313,6 +308,17 @@ def iterated(
     """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
     whole = (p for p in gone_through(iterable, target) if not isinstance(p[0], cst.Tuple))
     return next((over for part, over in whole if name in used_names(part)), None)
+
+
+def binding_around(tree: Tree, name: cst.Name) -> tuple[cst.CSTNode, cst.BaseExpression] | None:
+    """The loop or comprehension around a name that gives it its value, and the list whose
+    elements these are."""
+    for around in tree.ancestors(name):
+        for clause in clauses(around):
+            over = iterated(clause.iter, clause.target, name.value)
+            if over is not None:
+                return around, over
+    return None
 
 
 def read_later(tree: Tree, statement: Statement, name: str) -> bool:

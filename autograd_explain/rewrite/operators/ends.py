@@ -23,7 +23,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
-from ..transforms.gathered import object_called
+from ..transforms.call_edits import object_called
 from ..transforms.passed_through import WITH_VALUES, passed_straight_through, steps_in
 from ..transforms.uncut import (
     apply_patches,

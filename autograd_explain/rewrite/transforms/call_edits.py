@@ -1,17 +1,23 @@
-"""Calls and single statements changed: a flag, a method instead of another, a call made sooner."""
+"""Calls and single statements changed: a flag, a method instead of another, a call made sooner, one
+of what a decorator wraps, one that stands for several."""
 
 from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program, called_name
-from ..engine.cst_tools import called_on, method
+from ..engine.cst_tools import called_on, head, method, repeatable, same
 from ..engine.draft import Draft
-from ..engine.tree import statement_at, tree_at
+from ..engine.edits import then
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import move_before
 from .spot import Spot
-from .uncut import node_at
+from .uncut import Patch, apply_all, code_of, node_at
 
 
 def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
@@ -62,3 +68,98 @@ def detached_instead(program: Program, place: Place) -> Edits | None:
         return Draft(tree).replace(call, method(node, "detach()")).edits()
     plain = isinstance(node, (cst.Name, cst.Attribute))
     return Spot(program, place).instead("{x} = {x}.detach()") if plain else None
+
+
+def non_reentrant(program: Program, places: Iterable[Place]) -> Edits | None:
+    """`use_reentrant=False` at each of these places: a checkpoint, the `True` of such an option,
+    or a library's switch."""
+    return apply_all(_turned_off(Spot(program, p)) for p in places)
+
+
+def _turned_off(spot: Spot) -> list[Patch]:
+    if isinstance(spot.node, ast.Constant):
+        return spot.with_code("False")
+    method = spot.call is not None and isinstance(spot.call.func, ast.Attribute)
+    if method and called_name(spot.call).endswith("_enable"):
+        return spot.with_argument("gradient_checkpointing_kwargs", '{"use_reentrant": False}')
+    return spot.with_argument("use_reentrant", "False")
+
+
+class WrappedCall(Protocol):
+    """A call of what a decorator runs without recording: of an object, which runs its `method`
+    (`forward` of a module), of a method (""), or of a plain function (`alone`).  Behind `levels`
+    decorators it records."""
+
+    @property
+    def place(self) -> Place: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def alone(self) -> bool: ...
+    @property
+    def levels(self) -> int: ...
+
+
+def wrapped_instead(program: Program, calls: Sequence[WrappedCall]) -> Edits | None:
+    """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
+    return apply_all(_what_is_wrapped(program, call) for call in calls)
+
+
+def _what_is_wrapped(program: Program, call: WrappedCall) -> list[Patch]:
+    node, source = node_at(program, call.place), program.source_at(call.place)
+    if not isinstance(node, ast.Call) or source is None or call.place.span is None:
+        return []
+    owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)
+    owner = None if call.alone else owner
+    if owner is None and not call.alone:
+        return []
+    given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
+    inner = ", ".join(code_of(program, call.place, g) for g in given)
+    method = f".{call.method}" * bool(call.method) + ".__wrapped__" * call.levels
+    behind = call.place.span.since(source.span(node.func))
+    return [Patch(source, behind, f"{method}({inner})")]
+
+
+def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:
+    """`object_called` at each of the places at which that can be done."""
+    edits: Edits = ()
+    for place in places:
+        edits = then(program, edits, object_called, place) or edits
+    return edits or None
+
+
+def object_called(program: Program, place: Place) -> Edits | None:
+    """`m.update(p, y)`, then `m.compute()` in the same block -> `m(p, y)`, which gives the value
+    of these alone."""
+    tree, own = statement_at(program, place)
+    call, owner = getattr(own, "value", None), called_on(own)
+    if own is None or owner is None or not isinstance(call, cst.Call) or not call.args:
+        return None
+    for node in _computed_behind(tree, own, owner) if repeatable(owner) else ():
+        if _given_more(tree, own, call.func, node):
+            return None  # it gathers several
+        return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
+    return None
+
+
+def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> Iterator[cst.Call]:
+    """`m.compute()` in a statement behind one in its block that goes on with the result."""
+    inside, at = tree.siblings(own)
+    for node in (n for other in inside[at + 1 :] for n in head(other)):
+        again = called_on(node) if isinstance(node, cst.Call) and not node.args else None
+        if again is not None and same(tree, again, tree.code(owner)):
+            if isinstance(node, cst.Call) and isinstance(tree.statement_of(node), _TAKEN):
+                yield node
+
+
+def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTNode) -> bool:
+    """Whether another statement of the block calls the same method up to `until`."""
+    inside, _ = tree.siblings(own)
+    statement = tree.statement_of(until)
+    last = len(inside) if statement is None else inside.index(statement)
+    calls = (getattr(s, "value", None) for s in inside[:last] if s is not own)
+    code = tree.code(method)
+    return any(same(tree, c.func, code) for c in calls if isinstance(c, cst.Call))
+
+
+_TAKEN = (cst.Assign, cst.Return, cst.AugAssign)

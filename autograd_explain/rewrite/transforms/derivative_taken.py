@@ -12,11 +12,10 @@ import libcst as cst
 from ...forward_flow import flows_out
 from ...model import Edits, Place
 from ...program import Program, called_name, own_nodes
-from ..analysis.effects import fresh, iterated
+from ..analysis.effects import binding_around, fresh
 from ..engine.cst_tools import (
     called_on,
     calls_in,
-    clauses,
     dotted,
     expression,
     head,
@@ -47,9 +46,9 @@ def derivative_taken(program: Program, place: Place) -> Edits | None:
     after = list(_until_next(tree, start))
     stored = {n for s in after for n in stores(s)}
     reads = [n for s in after for n in walk(s) if _is_grad(n) and n not in stored]
-    loop = next((found for read in reads if (found := _loop(tree, read)) is not None), None)
-    if loop is not None:
-        return _over(Draft(tree), start, function, loop, reads)
+    for owner in (read.value for read in reads if isinstance(read.value, cst.Name)):
+        if (loop := binding_around(tree, owner)) is not None:
+            return _over(Draft(tree), start, function, owner, *loop, reads)
     return _of_each(Draft(tree), start, function, after, reads)
 
 
@@ -131,11 +130,12 @@ def _over(
     draft: Draft,
     start: cst.Expr,
     function: str,
-    loop: tuple[cst.CSTNode, cst.Name, cst.BaseExpression],
+    owner: cst.Name,
+    body: cst.CSTNode,
+    over: cst.BaseExpression,
     reads: Sequence[cst.Attribute],
 ) -> Edits | None:
     """The loop goes over the gradients, where it first goes over tensors for `.grad`."""
-    body, owner, over = loop
     own = [n for n in walk(body) if n in reads]
     names = [n for n in walk(body) if isinstance(n, cst.Name) and n.deep_equals(owner)]
     if len(names) != len(own) + 1:  # it is asked for more than its gradient
@@ -146,21 +146,6 @@ def _over(
     for read in own:
         draft.replace(read, owner)
     return draft.edits()
-
-
-def _loop(
-    tree: Tree, read: cst.Attribute
-) -> tuple[cst.CSTNode, cst.Name, cst.BaseExpression] | None:
-    """The loop around it that gives its owner a value, with what the owner goes over."""
-    owner = read.value
-    if not isinstance(owner, cst.Name):
-        return None
-    for outer in tree.ancestors(read):
-        for clause in clauses(outer):
-            over = iterated(clause.iter, clause.target, owner.value)
-            if over is not None:
-                return outer, owner, over
-    return None
 
 
 def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits | None:

@@ -12,9 +12,9 @@ from libcst import matchers as m
 from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import (
+    binding_around,
     can_rebind,
     is_own_local,
-    iterated,
     loop_element_is_unseen,
     read_later,
 )
@@ -28,7 +28,6 @@ from ..analysis.inplace_writes import (
 )
 from ..analysis.written_target import written_tensor
 from ..engine.cst_tools import (
-    clauses,
     dotted,
     expression,
     find,
@@ -244,15 +243,14 @@ def _is_temporary(site: _Site, call: InplaceCall) -> bool:
 
 def _is_part_used_once(site: _Site, node: cst.Name) -> bool:
     """Whether nobody sees what shape a part has: `[h.squeeze_(0) for h in x.split(1)]`."""
-    for around in site.tree.ancestors(node):
-        loop = isinstance(around, cst.For)
-        for clause in clauses(around):
-            parts = iterated(clause.iter, clause.target, node.value)
-            if parts is not None:
-                found = len([*named(site.statement if loop else around, node.value)])
-                later = loop and read_later(site.tree, site.statement, node.value)
-                return is_view(parts) and found == (1 if loop else 2) and not later
-    return False
+    bound = binding_around(site.tree, node)
+    if bound is None:
+        return False
+    around, parts = bound
+    loop = isinstance(around, cst.For)
+    found = len([*named(site.statement if loop else around, node.value)])
+    later = loop and read_later(site.tree, site.statement, node.value)
+    return is_view(parts) and found == (1 if loop else 2) and not later
 
 
 def _may_come_first(site: _Site, call: InplaceCall) -> bool:

@@ -1,0 +1,49 @@
+"""Hooks of tensors: one for a module's, and one that keeps a part of a leaf's gradient, or all but
+that part."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ...model import Edits
+from ...program import Program
+from ..analysis.effects import fresh
+from ..engine.edits import then
+from .spot import Spot
+
+if TYPE_CHECKING:
+    from ...inspect.facts.user_hooks import ModuleHook
+
+
+def hook_on_output(program: Program, found: ModuleHook | None) -> Edits | None:
+    """A full backward hook, `net.body.register_full_backward_hook(keep)`, becomes a
+    forward hook that registers `keep` on the output, for one that only looks at its gradient."""
+    if found is None or not found.looks:
+        return None
+    function = (
+        "def hook_output(module, args, output, hook={hook}):\n"
+        "    if output.requires_grad:\n"
+        "        output.register_hook(lambda grad: hook(module, None, (grad,)))\n"
+    )
+    defined = Spot(program, found.place).before(function, hook=found.hook)
+    registered = f"{found.module}.register_forward_hook(hook_output)"
+    return then(program, defined, lambda p, at: Spot(p, at).replaced(registered), found.place)
+
+
+def only_part(spot: Spot, kept: bool) -> Edits | None:
+    """Instead of a statement about `w[:3]`: a hook of `w` that lets nothing but the gradient there
+    through, or (not `kept`) all the rest of it."""
+    node, own = spot.node, spot.own
+    if not isinstance(node, ast.Subscript) or own is None:
+        return None
+    return spot.instead(
+        "{mask} = {whole}.new_{rest}({whole}.shape, dtype=bool)\n"
+        "{mask}[{part}] = {stopped}\n"
+        "{whole}.register_hook(lambda grad, {mask}={mask}: grad.masked_fill({mask}, 0))",
+        mask=fresh(spot.tree, own, "frozen"),
+        whole=spot.code(node.value),
+        part=spot.code(node.slice),
+        rest="ones" if kept else "zeros",
+        stopped=str(not kept),
+    )
