@@ -1059,6 +1059,39 @@ def test_what_a_packages_object_holds_from_before_the_loop_is_computed_in_it() -
     run(repaired)
 
 
+ASKED = """
+scale = torch.zeros(3, requires_grad=True)
+opt = torch.optim.SGD([scale], lr=0.1)
+batches = torch.randn(3, 5, 3)
+def fit():
+    dist = torch.distributions.MultivariateNormal(
+        torch.zeros(3), precision_matrix=torch.diag(scale.exp())
+    )
+    for x in batches:
+        opt.zero_grad()
+        loss = dist.covariance_matrix.trace() - dist.log_prob(x).mean()
+        loss.backward()
+        opt.step()
+# %%
+fit()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_an_object_computes_when_asked_is_asked_of_another_in_each_round(
+    watched: bool,
+) -> None:
+    cells = cells_of(BEGIN + ASKED)
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source.startswith("dist = ")
+    repaired = edited(cells, found.rewrites[0])
+    rows = [line.strip() for cell in repaired for line in cell.splitlines()]
+    assert rows.index("for x in batches:") < rows.index(place.source.splitlines()[0])
+    run(repaired)
+
+
 GIVEN = """
 class Jitter(nn.Module):
     def __init__(self, start=0.5):

@@ -241,7 +241,10 @@ def _places(known: Evidence, why: Why) -> Details:
     if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
         return to_repeat(why, known.failed, None, paths)
     if reader is None and part.read_at is not None and why is Why.COMPUTED_ONCE:
-        _, use, *old = at_one_level([known.failed, (part.read_at,), *paths])
+        levels = [p.function_id for p in known.failed]
+        level = levels.index(at) if (at := part.read_at.function_id) in levels else 0
+        read = (*known.failed[:level], part.read_at)
+        _, use, *old = at_one_level([known.failed, read, *paths])
         return Details(why, use=use, old=distinct(old))
     if reader is None:
         return Details(why)

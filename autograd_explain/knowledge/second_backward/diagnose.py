@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.library_cache import emptied_by_train
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.inspect.scene import Scene
@@ -160,12 +161,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _saving(scene: Scene, part: FreedPart) -> Place | None:
     """The statement that computed what the old value is only a part or a view of: these saved
-    nothing that a backward has freed."""
+    nothing that a backward has freed.  Not one of a round, where that was made before the loop."""
     makers = [(node, scene.history.maker(node)) for node in part.old]
     if part.maker is None or not makers or any(maker is None for _, maker in makers):
         return None
+    loops = failing_loops(scene)
     found = next((maker for node, maker in makers if node.freed_slots and maker is not None), None)
-    return None if found is None else binding_of(scene.program, found).place
+    if found is None or loops.hold(found) is not loops.hold(part.maker):
+        return None
+    return binding_of(scene.program, found).place
 
 
 def _set_again(library: KeptByLibrary | None) -> tuple[Place, ...]:

@@ -186,7 +186,9 @@ def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
     nodes = tuple(scene.graph.inner) if inside else part.old
     apart = part.carrier if part.maker is None and part.kept is None else None
     read, before = _read_from_outside(scene, nodes, apart)
-    if read is None:
+    if read is None and inside:
+        read, before = part.carrier, _made_with_holder(scene, part)
+    if read is None or not before:
         return part
     if part.maker is not None and not inside:
         lines = {place.line_id for moment in part.made for place in moment.path}
@@ -203,6 +205,17 @@ def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
         read_at=read_in_loop(scene, read.name),
         kept=None,
     )
+
+
+def _made_with_holder(scene: Scene, part: FreedPart) -> tuple[TraceEvent, ...]:
+    """What made the old part before the loop, where the last of it made the object that computes
+    the old value when it is asked for, and keeps it: the next round needs another such object."""
+    name = "" if part.carrier is None else part.carrier.name
+    before = tuple(m for m in part.made if not failing_loops(scene).hold(m))
+    lines = {m.place.line_id: m for m in before}  # the last of each, in the order of the first
+    bound = binding_of(scene.program, before[-1]).names if "." in name and before else ()
+    own = stored_by_methods(scene, scene.names.holder(name), name)
+    return tuple(lines.values()) if head_of(name) in bound and not own else ()
 
 
 def _read_from_outside(
