@@ -90,6 +90,10 @@ def _none_arithmetic(hit: Hit, near: Surroundings) -> bool:
     return near.shows(_GRAD) or other in ("Tensor", "Parameter")
 
 
+def _none_negated(hit: Hit, near: Surroundings) -> bool:
+    return near.at_start and not near.denies(_GRAD)
+
+
 def _backward_on(hit: Hit, near: Surroundings) -> bool:
     return near.shows(re.compile(r"loss")) or bool(_VALUE_TYPE.match(hit.captures.get("type", "")))
 
@@ -125,6 +129,7 @@ RULES: dict[str, Rule] = {
     "grad-none-attribute": _none_attribute,
     "grad-none-arithmetic": _none_arithmetic,
     "grad-none-first": _none_arithmetic,
+    "grad-none-unary": _none_negated,
     "backward-on-non-tensor": _backward_on,
     "found-dtype": _found_dtype,
     "function-kwarg-unexpected": _apply_keyword,

@@ -54,6 +54,19 @@ PROGRAMS: dict[str, tuple[str, str, str, str]] = {
         "loss = dec(enc(x).detach()).sum()",
         "loss = dec(enc(x)).sum()",
     ),
+    "forces of distances that NumPy has computed": (
+        "import numpy as np\nscale, head = nn.Parameter(torch.ones(1)), nn.Linear(1, 1)\n"
+        "class Potential(nn.Module):\n    def forward(self, pos, senders, receivers):\n"
+        "        xyz = pos.detach().numpy()\n        delta = xyz[receivers] - xyz[senders]\n"
+        "        r = np.linalg.norm(delta, axis=1, keepdims=True)\n"
+        "        return (scale * head(torch.tensor(r))).sum()\n"
+        "pos = torch.rand(4, 3, requires_grad=True)\nmodel = Potential()\n"
+        "senders = np.array([0, 1])\nreceivers = np.array([1, 2])\n# %%\n"
+        "e = model(pos, senders, receivers)\ne.backward()\nforces = -pos.grad\n",
+        "pos",
+        "xyz = pos.detach().numpy()",
+        "        r = torch.linalg.norm(delta, dim=1, keepdim=True)",
+    ),
 }
 
 

@@ -39,6 +39,7 @@ def id_of(text: str, source: str = "") -> str | None:
 NONE_DATA = "'NoneType' object has no attribute 'data'"
 TIMES_NONE = "unsupported operand type(s) for *: 'float' and 'NoneType'"
 NONE_TIMES = "unsupported operand type(s) for *: 'NoneType' and 'int'"
+MINUS_NONE = "bad operand type for unary -: 'NoneType'"
 KEYWORD = "forward() got an unexpected keyword argument 'scale'"
 
 
@@ -53,6 +54,8 @@ KEYWORD = "forward() got an unexpected keyword argument 'scale'"
         (TIMES_NONE, "total = price * count", None),
         (NONE_TIMES, "g = w.grad * 2", "grad-none-first"),
         (NONE_TIMES, "total = count * 2", None),
+        (MINUS_NONE, "forces = -pos.grad", "grad-none-unary"),
+        (MINUS_NONE, "forces = -force", None),
         ("unsupported operand type(s) for +: 'int' and 'str'", "x.grad + y", None),
         ("'float' object has no attribute 'backward'", "", "backward-on-non-tensor"),
         ("'Browser' object has no attribute 'backward'", "browser.backward()", None),

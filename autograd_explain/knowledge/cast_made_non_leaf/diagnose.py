@@ -21,6 +21,7 @@ PATTERNS = (
     "nonleaf-grad-access",
     "grad-none-arithmetic",
     "grad-none-first",
+    "grad-none-unary",
     "grad-none-attribute",
     "no-grad-fn",
     "grad-of-nongrad-input",

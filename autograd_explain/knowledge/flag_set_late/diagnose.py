@@ -28,6 +28,7 @@ PATTERNS = (
     "grad-none-attribute",
     "grad-none-arithmetic",
     "grad-none-first",
+    "grad-none-unary",
 )
 
 EXAMPLE = {

@@ -15,7 +15,13 @@ from autograd_explain.inspect.facts.property_leaves import leaves_of_property
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-first", "grad-none-attribute")
+PATTERNS = (
+    "nonleaf-grad-access",
+    "grad-none-arithmetic",
+    "grad-none-first",
+    "grad-none-unary",
+    "grad-none-attribute",
+)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from autograd_explain.model import Confidence, Finding, Place, label
 
 from .grad_alias import GradAlias, grad_alias
 
-PATTERNS = ("grad-none-attribute", "grad-none-arithmetic", "grad-none-first")
+PATTERNS = ("grad-none-attribute", "grad-none-arithmetic", "grad-none-first", "grad-none-unary")
 
 EXAMPLE = {
     "place": "In[2]:2",

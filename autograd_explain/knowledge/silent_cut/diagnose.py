@@ -36,6 +36,7 @@ PATTERNS = (
     "grad-none-attribute",
     "grad-none-arithmetic",
     "grad-none-first",
+    "grad-none-unary",
 )
 
 EXAMPLE = {

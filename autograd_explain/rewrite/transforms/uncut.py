@@ -25,7 +25,7 @@ from ..engine.tree import tree_at
 #: torch has under the same name, and those it calls otherwise.
 ALIKE = frozenset(
     "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
-    "arccos arctan asin acos atan square sign sum mean clip power".split()
+    "arccos arctan asin acos atan square sign sum mean clip power norm".split()
 )
 _SAME = ALIKE | frozenset(
     "prod cumsum maximum minimum where dot matmul outer einsum stack reshape floor ceil logaddexp "

@@ -52,6 +52,11 @@ def double_missing_grad() -> None:
     leaf(2).grad * 2  # type: ignore[operator]
 
 
+@raises("grad-none-unary", operator="unary -")
+def negate_missing_grad() -> None:
+    -leaf(2).grad  # type: ignore[operator]
+
+
 @raises("scalar-output-only")
 def vector_loss() -> None:
     (leaf(2) * 2).backward()
