@@ -970,9 +970,25 @@ assert not conv.weight.grad[:, 0].any() and conv.weight.grad[:, 1].all()
 """,
         "requires_grad_on_non_leaf",
         (
-            "frozen = conv.weight.new_zeros(conv.weight.shape, dtype=bool)",
-            "frozen[:, 0] = True",
-            "conv.weight.register_hook(lambda grad, frozen=frozen: grad.masked_fill(frozen, 0))",
+            "trained = conv.weight.new_ones(conv.weight.shape, dtype=bool)",
+            "trained[:, 0] = False",
+            "conv.weight.register_hook(lambda grad, trained=trained: grad * trained)",
+        ),
+    ),
+    Program(
+        "rows of an embedding with sparse gradients",
+        """
+words = nn.EmbeddingBag(6, 3, mode="sum", sparse=True)
+words.weight[:4].requires_grad = False
+words(torch.tensor([[1, 5, 5]])).sum().backward()
+grad = words.weight.grad.to_dense()
+assert not grad[:4].any() and (grad[5] == 2).all()
+""",
+        "requires_grad_on_non_leaf",
+        (
+            "new_trained = words.weight.new_ones(words.weight.shape, dtype=bool)",
+            "new_trained[:4] = False",
+            "words.weight.register_hook(lambda grad, new_trained=new_trained: grad * new_trained)",
         ),
     ),
 )

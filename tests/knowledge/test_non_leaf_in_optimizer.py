@@ -46,10 +46,9 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
         "table(torch.arange(5)).exp().sum().backward()\nopt.step()\n"
         "moved = (table.weight != old).any(1)\nassert moved[1:].all() and not moved[0]\n",
         [
-            "new_frozen = table.weight.new_ones(table.weight.shape, dtype=bool)",
-            "new_frozen[1:] = False",
-            "table.weight.register_hook("
-            "lambda grad, new_frozen=new_frozen: grad.masked_fill(new_frozen, 0))",
+            "new_trained = table.weight.new_zeros(table.weight.shape, dtype=bool)",
+            "new_trained[1:] = True",
+            "table.weight.register_hook(lambda grad, new_trained=new_trained: grad * new_trained)",
             "opt = torch.optim.SGD([table.weight], lr=0.1)",
         ],
     ),

@@ -33,17 +33,18 @@ def hook_on_output(program: Program, found: ModuleHook | None) -> Edits | None:
 
 def only_part(spot: Spot, kept: bool) -> Edits | None:
     """Instead of a statement about `w[:3]`: a hook of `w` that lets nothing but the gradient there
-    through, or (not `kept`) all the rest of it."""
+    through, or (not `kept`) all the rest of it.  It multiplies: that holds for a sparse gradient,
+    too, as an embedding may have."""
     node, own = spot.node, spot.own
     if not isinstance(node, ast.Subscript) or own is None:
         return None
     return spot.instead(
         "{mask} = {whole}.new_{rest}({whole}.shape, dtype=bool)\n"
-        "{mask}[{part}] = {stopped}\n"
-        "{whole}.register_hook(lambda grad, {mask}={mask}: grad.masked_fill({mask}, 0))",
-        mask=fresh(spot.tree, own, "frozen"),
+        "{mask}[{part}] = {kept}\n"
+        "{whole}.register_hook(lambda grad, {mask}={mask}: grad * {mask})",
+        mask=fresh(spot.tree, own, "trained"),
         whole=spot.code(node.value),
         part=spot.code(node.slice),
-        rest="ones" if kept else "zeros",
-        stopped=str(not kept),
+        rest="zeros" if kept else "ones",
+        kept=str(kept),
     )
