@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from watching import session
+from watching import session, watched
 
 pytestmark = pytest.mark.gpu
 GPU = torch.cuda.is_available()
@@ -49,6 +49,11 @@ PROGRAMS = {
                     s.mul_(0.9).add_(p, alpha=0.1)
                     p.view(-1)[:1] += 1.0
         """,
+    "sums with what left the graph": """
+        for _ in range(3):
+            loss = model(x).mean() - model(x).detach().mean() + 0.1 * w.detach().sum()
+            loss.backward()
+        """,
 }
 
 
@@ -70,3 +75,15 @@ def test_nothing_is_read_or_waited_for(program: str, device: str) -> None:
     found, recording = session(cells, {"__name__": "__main__", "device": device})
     assert recording.failure is None and recording.limits == ()
     assert len(recording.log.made) > 0 and found == []
+
+
+def test_the_numbers_of_sums_are_not_asked_for_while_a_cell_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(_: torch.Tensor) -> bool:
+        raise AssertionError("a number was read")
+
+    monkeypatch.setattr(torch.Tensor, "__bool__", read)
+    text = SETUP.replace("model.to(device)", "device = 'cpu'")
+    recording, _ = watched(text + textwrap.dedent(PROGRAMS["sums with what left the graph"]))
+    assert recording.failure is None and recording.suspicion.cuts.cuts

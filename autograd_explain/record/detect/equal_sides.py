@@ -27,9 +27,9 @@ def agree(sides: tuple[Any, ...]) -> bool:
     return bool(torch.allclose(one, other, rtol=_ROUNDING, atol=_ROUNDING))
 
 
-def is_nothing_beside(total: Tensor, term: Tensor) -> bool:
+def is_nothing_beside(total: Tensor, term: Tensor) -> Tensor | None:
     """Whether a sum says by its number that its other terms are equal to this one, but for the
-    sign."""
+    sign.  It is told on their device: nothing waits for it."""
     if not all(is_plain(t) and is_readable(t) for t in (total, term)):
-        return False
-    return bool(term) and bool(total.abs() <= _ROUNDING * term.abs())
+        return None
+    return (term != 0) & (total.abs() <= _ROUNDING * term.abs())

@@ -93,6 +93,8 @@ class Cuts:
         self.terms: set[frozenset[int]] = set()  #: of each number without a graph that was added
         #: Of what was subtracted, the leaves above it that are not above what it was taken from.
         self._apart: dict[int, Set[int]] = {}
+        #: On each device: whether a sum of this cell had what left as what balances all the rest.
+        self._balanced: dict[tuple[int, torch.device], Tensor] = {}
         self.unused = UnusedTerms()
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
@@ -324,11 +326,17 @@ class Cuts:
         if sums and not out.dim():
             stopped = [added for t, added in known if not t.requires_grad]
             self.terms.update(stopped)
-            if any(is_nothing_beside(out, t) for t, _ in known):
-                return _NOTHING  # what the same weights gave: its gradient would take all away
+            for t, added in known:
+                self._look_beside(out, t, added)
             if stopped:
                 self._look_apart(_NOTHING.union(*stopped), out)
         return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
+
+    def _look_beside(self, out: Tensor, term: Tensor, added: frozenset[int]) -> None:
+        """Note whether a term is what the same weights gave: its gradient would take all away."""
+        says = is_nothing_beside(out, term)
+        for key in ((site, out.device) for site in added) if says is not None else ():
+            self._balanced[key] = says | self._balanced.get(key, says)
 
     def _look_apart(self, subtracted: frozenset[int], out: Tensor) -> None:
         """Note of what was taken from something the leaves that this knows nothing of."""
@@ -385,6 +393,7 @@ class Cuts:
         self._begun = clock
         self.first.clear()
         self.terms.clear()
+        self._balanced.clear()
         self.rounds, self._started = 0, time.perf_counter()
         for cut in self.cuts.values():
             cut.looks = min(cut.looks, _LOOKS - 1)
@@ -403,7 +412,13 @@ class Cuts:
 
     def is_term(self, cut: CutSite) -> bool:
         """Whether a loss has had what left as a term, or in one, that has no graph."""
-        return bool(cut.added and self.of_terms_with({cut.site}))
+        return self.is_added(cut, 0) and bool(self.of_terms_with({cut.site}))
+
+    def is_added(self, cut: CutSite, since: int) -> bool:
+        """Whether a loss has had it after a time as what is only added, and is not what it takes
+        away from.  It may wait for a device: it is for when the cell is over."""
+        balanced = (says for (site, _), says in self._balanced.items() if site == cut.site)
+        return cut.added > since and not any(map(bool, balanced))
 
     def of_terms_with(self, sites: set[int]) -> set[int]:
         """All cuts in those terms of a loss without a graph in which there is one of these."""
@@ -412,7 +427,7 @@ class Cuts:
     def choices_added(self, since: int) -> list[CutSite]:
         """Operations without a derivative that alone lead, after a time, to a number that is a
         term of a loss, in which nothing has a graph; of several in a row the last one."""
-        added = (cut for cut in self.cuts.values() if cut.added > since and not cut.wide)
+        added = (c for c in self.cuts.values() if not c.wide and self.is_added(c, since))
         terms = [cut for cut in added if cut.above]
         inner = _NOTHING.union(*(cut.behind for cut in terms))
         last = [cut for cut in terms if cut.site not in inner and not cut.within]

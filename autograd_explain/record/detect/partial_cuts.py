@@ -49,7 +49,7 @@ def partial_cut(
     idle = {_line(sites, site) for site in cuts.idle if stops}
 
     def is_asked(cut: CutSite) -> bool:
-        if cut.added > since and cut.site not in told and not _is_beside_hidden(cuts, cut):
+        if cut.site not in told and cuts.is_added(cut, since) and not _is_beside_hidden(cuts, cut):
             return True
         if is_drawn(sites, cut.site):
             return True
