@@ -335,8 +335,9 @@ class Cuts:
     def _look_beside(self, out: Tensor, term: Tensor, added: frozenset[int]) -> None:
         """Note whether a term is what the same weights gave: its gradient would take all away."""
         says = is_nothing_beside(out, term)
-        for key in ((site, out.device) for site in added) if says is not None else ():
-            self._balanced[key] = says | self._balanced.get(key, says)
+        if says is not None:
+            for key in ((site, out.device) for site in added):
+                self._balanced[key] = says | self._balanced.get(key, says)
 
     def _look_apart(self, subtracted: frozenset[int], out: Tensor) -> None:
         """Note of what was taken from something the leaves that this knows nothing of."""
