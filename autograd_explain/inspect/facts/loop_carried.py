@@ -47,13 +47,14 @@ class StateKind(Enum):
 @dataclass(frozen=True)
 class LoopCarried:
     """Names that a loop reads before it gives them their next value, and the statement behind
-    which they have it.  `given` is the one that gives the first its value; `kind`: what each of
-    them is."""
+    which they have it.  `given` is the one that gives the first its value, `behind` whether all are
+    given theirs behind the failing line; `kind`: what each of them is."""
 
     place: Place
     names: tuple[str, ...]
     kind: StateKind = StateKind.TENSOR
     given: Place | None = None
+    behind: bool = False
 
 
 def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | None:
@@ -66,23 +67,26 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
         for loop in sorted(around, key=lambda loop: -loop.lineno):
             kept: dict[str, StateKind] = {}
             writes: list[ast.stmt] = []
-            for name, write in islice(handed_on(loop), _MOST_NAMES):
+            gives: list[ast.stmt] = []
+            for name, give, write in islice(handed_on(loop), _MOST_NAMES):
                 value = in_frame(expression_of(name), live.frame)
                 if _leads_to(value, nodes):
                     kept[name] = StateKind.of(value)
                     writes.append(write)
+                    gives.append(give)
             if source is not None and len(kinds := set(kept.values())) == 1:
                 last = max(live.line, *(write.lineno for write in writes))
                 at = scene.incident.place_of(live)
                 function = None if at is None else at.function
-                given = source.place(writes[0].lineno, function, writes[0])
-                return LoopCarried(source.place(last), tuple(kept), kinds.pop(), given)
+                given = source.place(gives[0].lineno, function, gives[0])
+                behind = all(give.lineno > live.line for give in gives)
+                return LoopCarried(source.place(last), tuple(kept), kinds.pop(), given, behind)
     return None
 
 
-def handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
+def handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt, ast.stmt]]:
     """What statements of the loop's own block, or of blocks in it, give a value after the round has
-    read it, and the statement of the own block."""
+    read it, with the statement and that of the own block."""
     first_read: dict[str, int] = {}
     for node in (n for s in loop.body for n in ast.walk(s)):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
@@ -98,7 +102,7 @@ def handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
         # What the statement's own value reads is the value from before, too.
         last = inner.end_lineno or inner.lineno
         if first_read.get(name, last + 1) <= last:
-            yield name, statement
+            yield name, inner, statement
 
 
 def _leads_to(value: Any, nodes: set[int]) -> bool:

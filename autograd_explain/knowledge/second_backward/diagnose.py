@@ -7,7 +7,7 @@ from dataclasses import replace
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.library_cache import emptied_by_train
-from autograd_explain.inspect.facts.loop_carried import StateKind
+from autograd_explain.inspect.facts.loop_carried import StateKind, carried_by_loop
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
     Confidence,
@@ -118,6 +118,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     alone = why is Why.CARRIED and storing is None and loop is None and library is None
     behind = keeps_behind(scene, part) if alone else None
     kept = kept if behind is None else binding_of(scene.program, behind).place
+    on = carried_by_loop(scene, part.old) if alone and behind is None else None
+    on = on if on is not None and on.behind else None
+    kept = kept if on is None else on.given
     emptied = emptied_by_train(scene, culprit.names)
     owner = emptied if library is None else library.owner
     live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
@@ -141,7 +144,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "unread": "" if unread is None else unread.name,
         },
         tensors=(culprit,),
-        events=events_of(scene, known, why, remembers or kept, behind),
+        events=events_of(scene, known, why, remembers or kept, behind, on=on is not None),
         variant=why.value,
         freed=part.lines,
         details=replace(

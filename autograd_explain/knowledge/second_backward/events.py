@@ -14,10 +14,11 @@ from .reason import Why
 
 
 def events_of(
-    scene: Scene, known: Evidence, why: Why, at: Place | None, behind: TraceEvent | None
+    scene: Scene, known: Evidence, why: Why, at: Place | None, behind: TraceEvent | None, on: bool
 ) -> tuple[Event, ...]:
     """Made, freed, failed; the first is told `at` the statement to change, or is the moment
-    `behind` the first backward that hands the old value on."""
+    `behind` the first backward that hands the old value on.  What only hands it `on` under a name
+    is told beside what made it."""
     part = known.part
     made = scene.event(What.CAUSE, behind or part.maker, op=part.boundary.name)
     freed, failed = scene.event(What.FREED, part.first), scene.failed()
@@ -34,4 +35,7 @@ def events_of(
         made = replace(made, place=at, chain=(), certainty=Certainty.INFERRED, inside=None)
     elif made is None and at is not None:  # known by what keeps it alone
         made = Event(What.CAUSE, at)
+    if on and made is not None and at is not None:
+        created = scene.event(What.CREATED, part.maker, op=part.boundary.name)
+        return tuple(e for e in (created, made, freed, failed) if e is not None)
     return tuple(event for event in (made, freed, failed) if event is not None)

@@ -131,4 +131,4 @@ def _is_made_by_round(scene: Scene, argument: ExprAt) -> bool:
 def _is_handed_on(scene: Scene, argument: ExprAt) -> bool:
     """Whether the loop around a call gives the name that it reads its value for the next round."""
     inner = failing_loops(scene).around(scene.slicer.place(argument))
-    return inner is not None and argument.text in dict(handed_on(inner.node))
+    return inner is not None and any(argument.text == name for name, *_ in handed_on(inner.node))

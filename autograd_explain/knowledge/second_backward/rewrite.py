@@ -266,8 +266,8 @@ def _cuts(site: Site[Details]) -> Iterator[Edits | None]:
         none = _may_be_none(site.program, tensor)
         yield detach_use(site.program, reader, tensor, state=several, or_none=none)
     fact = site.finding.tensor(Role.CULPRIT)
-    if fact is None or maker is None:
-        return
+    if fact is None or maker is None or site.finding.place(What.CREATED) is not None:
+        return  # what only hands on what was made elsewhere is cut as a whole
     carried = site.details.tensor.rsplit(".", 1)[-1]
     kept = detached_where_kept(site.program, maker, carried)
     if kept is not None:
