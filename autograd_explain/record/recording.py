@@ -85,7 +85,7 @@ _LANDMARKS = {
 class Recording:
     """The log of a session's watched cells; it goes on from cell to cell.
 
-    Holds numbers, code objects and weak references: no tensor, no frame, no module.
+    Holds numbers, code objects and weak references: no tensor of the program, no frame, no module.
     """
 
     def __init__(self) -> None:
