@@ -225,3 +225,90 @@ torch.autograd.grad((torch.ones(3, requires_grad=True) * y).sum(), x)
     events = explained(cells).finding.events
     causes = {e.place.source for e in events if e.what is What.CAUSE and e.place}
     assert causes == {"a = x.detach() * 2", "y = torch.from_numpy(a.numpy())"}
+
+
+LOOKED_UP = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(12, 4), nn.Linear(4, 3)
+    def forward(self, ids=None, mask=None, vectors=None):
+        if vectors is None:
+            vectors = self.table(ids)
+        if mask is not None:
+            vectors = vectors * mask.unsqueeze(-1)
+        return self.head(vectors.mean(1).tanh())
+net, mask, other = Tagger(), torch.ones(5, 6), torch.randint(0, 12, (5, 6))
+def scored(ids):
+    return net.table(ids).mean()
+# %%
+def saliency(net, ids):
+    vectors = net.table(ids)
+    best = net(ids).square().sum()
+    (grad,) = torch.autograd.grad(best, vectors)
+    return grad
+shown = saliency(net, torch.randint(0, 12, (5, 6)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "variant", "line"),
+    [
+        ("", "", "again", "best = net(vectors=vectors)"),
+        ("net(ids)", "net(ids, mask)", "again", "best = net(None, mask, vectors=vectors)"),
+        ("net(ids)", "net(mask=mask, ids=ids)", "again", "best = net(mask=mask, vectors=vectors)"),
+        ("ids=None", "ids", "again", "best = net(ids, vectors=vectors)"),
+        ("mean(1)", "mean(1 + 0 * len(ids))", "again", "best = net(ids, vectors=vectors)"),
+        ("net(ids)", "net.table(ids)", "again", "best = vectors.square()"),
+        # What the layer gives is not what the parameter stands for.
+        ("self.table(ids)", "self.table(ids) * 2", "again", ""),
+        ("self.table(ids)", "self.table(ids + 0)", "again", ""),
+        ("vectors is None", "mask is None", "again", ""),
+        ("net(ids)", "scored(ids)", "again", ""),
+        # Computed from something else.
+        ("net(ids)", "net(other)", "derived", None),
+        ("    best", "    ids = ids.flip(0)\n    best", "derived", None),
+        ("net(ids)", "net(ids, vectors=vectors.detach())", "", None),
+    ],
+)
+def test_a_value_that_the_result_computes_again(
+    old: str, new: str, variant: str, line: str | None
+) -> None:
+    cells = cells_of(LOOKED_UP.replace(old, new) if old else LOOKED_UP)
+    found = explained(cells)
+    assert (found.finding.cause, found.finding.variant) == ("unused_in_graph", variant)
+    rewrites = [r for r in found.rewrites if r.fix == "handed_in"]
+    assert bool(rewrites) is bool(line)
+    place = found.finding.place(What.CAUSE)
+    assert variant != "again" or (place is not None and place.source in LOOKED_UP.replace(old, new))
+    for rewrite in rewrites:
+        repaired = edited(cells, rewrite)
+        assert (line or "") in repaired[1]
+        run(repaired)
+
+
+def test_what_the_users_own_function_makes_again_is_handed_in() -> None:
+    cells = cells_of("""# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+trunk, head = nn.Sequential(nn.Linear(3, 8), nn.Tanh()), nn.Linear(8, 1)
+def features(x):
+    return trunk(x) / 2
+def energy(x, feats=None):
+    feats = features(x) if feats is None else feats
+    return head(feats).square().sum() + x.square().sum()
+# %%
+x = torch.randn(4, 3)
+feats = features(x)
+loss = energy(x)
+slope = torch.autograd.grad(loss, feats)[0]
+""")
+    found = explained(cells)
+    assert found.finding.variant == "again"
+    repaired = edited(cells, found.rewrites[0])
+    assert "loss = energy(x, feats=feats)" in repaired[1]
+    run(repaired)

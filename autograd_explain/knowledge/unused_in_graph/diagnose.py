@@ -46,6 +46,7 @@ from autograd_explain.model import (
 from .cut_between import CutBetween, chooses, copied_modules, cut_event, cuts_between
 from .exchanged import Exchange, exchanged_by
 from .kept_numbers import kept_numbers
+from .made_again import Handed, MadeAgain, made_again
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -82,6 +83,7 @@ class Details:
     dead: tuple[Unread, ...] = ()
     kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
     given: tuple[Place, str] | None = None  #: the call that was handed the module, and that name
+    handed: Handed | None = None  #: what the call at the place takes instead
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -107,6 +109,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _of_package(scene, scene.fact(Role.CULPRIT, tensor, name), roots, exchange)
     if not cuts and late_flag(scene, backward_roots(scene), asked) is not None:
         return None  # it is, and was asked for too late: another cause tells
+    again = None if cuts else made_again(scene, roots, shown, tensor)
+    if tensor is not None and shown is not None and again is not None:
+        return _of_again(scene, scene.fact(Role.CULPRIT, tensor, shown.text), roots, again)
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None
@@ -230,6 +235,31 @@ def _of_package(
             given=(place, exchange.module.text),
         )
     )
+
+
+def _of_again(
+    scene: Scene, asked: TensorFact, roots: list[ExprAt], again: MadeAgain
+) -> Finding[Details]:
+    """A call on the way to the result computes the value again."""
+    return finding_from_message(
+        scene,
+        "unused_in_graph",
+        EXAMPLE,
+        facts={
+            "tensor": best_name(asked),
+            "root": roots[0].text,
+            "maker": again.made.text,
+            "value": again.shared.text,
+            "cut": again.call.text,
+            "cut_place": label(scene.slicer.place(again.call)),
+            "inputs": str(len(differentiated(scene))),
+        },
+        at=again.call,
+        variant="again",
+        confidence=Confidence.LIKELY,
+        tensors=(asked,),
+        more=(scene.event_at(What.CREATED, again.made),),
+    ).with_details(Details((), (), "", None, several=False, reached=False, handed=again.handed))
 
 
 def _handed_in(scene: Scene) -> tuple[Cut, ...]:

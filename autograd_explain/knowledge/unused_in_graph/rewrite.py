@@ -84,11 +84,29 @@ def _not_handed_over(site: Site[Details]) -> Edits | None:
     return site.at(place).left_out(module)
 
 
+def _handed_in(site: Site[Details]) -> Edits | None:
+    """`net(ids)` -> `net(vectors=v)`; `y = f(x)` -> `y = v` where `v = f(x)`."""
+    handed, source, call = site.details.handed, site.source, site.call
+    if handed is None or source is None or call is None:
+        return None
+    if not handed.parameter:
+        return site.replaced("{code}", code=handed.value)
+    given = [*call.args, *call.keywords]
+    if not handed.left_out:
+        return site.given(handed.parameter, handed.value)
+    span, text = source.span(given[handed.at]), f"{handed.parameter}={handed.value}"
+    behind = handed.at + 1 < len(call.args)
+    patches = site.with_argument(handed.parameter, handed.value) if behind else []
+    patches += [] if span is None else [Patch(source, span, "None" if behind else text)]
+    return apply_patches(patches)
+
+
 propose: Propose[Details] = by_table(
     Fix("not_handed_over", _not_handed_over, changes=True),
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept), intended_difference=True),
+    Fix("handed_in", _handed_in, intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("use_source", lambda s: s.replaced("{code}", code=s.details.source), changes=True),
