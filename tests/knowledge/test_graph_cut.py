@@ -415,6 +415,66 @@ def test_each_switch_of_a_round_that_nothing_takes_back(tmp_path: Path) -> None:
         run(repaired)
 
 
+HELPED = """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+    def forward(self, x):
+        return self.net(x)
+critic, maker = Critic(), nn.Linear(2, 3)
+def switch(nets, on=True):
+    for net in nets if isinstance(nets, list) else [nets]:
+        for p in net.parameters():
+            p.requires_grad = on
+def make(z):
+    {call}
+    critic(maker(z)).mean().backward()
+def judge(x):
+    critic(x).mean().backward()
+# %%
+for _ in range(2):
+    judge(torch.rand(4, 3))
+    make(torch.rand(4, 2))
+"""
+BUILT = """
+class Tuned(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+    def forward(self, x):
+        return self.body(x)
+def build(body):
+    for p in body.parameters():
+        p.requires_grad = False
+    return Tuned(body)
+body = nn.Linear(3, 1)
+tuned = build(body)
+# %%
+tuned(torch.rand(4, 3)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "lines"),
+    [
+        (HELPED.format(call=call), call, [call.replace("False", "True")])
+        for call in ("switch(critic, False)", "switch(on=False, nets=[critic])")
+    ]
+    + [(BUILT, "p.requires_grad = False", [])],
+)
+def test_who_hands_a_module_to_what_freezes_it(text: str, cause: str, lines: list[str]) -> None:
+    """The call, where the helper does nothing else with the module."""
+    cells = cells_of(TORCH + "# %%" + text)
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == cause
+    repaired = edited(cells, found.rewrites[0]) if found.rewrites else cells
+    assert added(cells, repaired) == lines
+    if lines:
+        run(repaired)
+
+
 def test_a_frozen_model_is_not_blamed_for_what_a_library_was_handed(tmp_path: Path) -> None:
     text = """
 from turnslib import Saliency

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ...program import called_name
+from ...arguments import bound_arguments, default
+from ...program import Function, called_name
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING
 from ..scene import Scene
@@ -26,12 +28,14 @@ _PARTS = frozenset({"parameters", "named_parameters", "modules", "children", "na
 @dataclass(frozen=True, eq=False)
 class Frozen:
     """`statement` is the expression that froze; `whole` says that no parameter of the modules
-    is left to train; `names` are what the user calls them; `objects` are what it froze."""
+    is left to train; `names` are what the user calls them; `objects` are what it froze; `handed`
+    is the call that gave a helper one of them: `freeze(net)`."""
 
     statement: ExprAt | None
     names: tuple[str, ...]
     whole: bool
     objects: tuple[torch.nn.Module, ...] = ()
+    handed: ExprAt | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +60,18 @@ def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
         # Whose forward it was is unknown (several objects of one class): what is frozen now.
         found = [s for s in freezers if any(map(_is_frozen, _frozen_by(scene, s)))]
     found = found or [s for s in freezers if _called_with(scene, s, owners)]
+    asked = found[:1] or [s for s, flag in _flags_set(scene) if not _is_false(flag)]
+    helped = [(s, *h) for s in asked if (h := _handing_call(scene, s, owners)) is not None]
+    found = found or [s for s, *_ in helped]
     statement = found[0] if found else None
     froze = [] if statement is None else _frozen_by(scene, statement)
+    froze += [module for *_, module in helped[:1]]
     objects = tuple(v for v in froze if isinstance(v, torch.nn.Module))
     own = [s.text for s in found[:1] if any(v is slicer.value(s) for v in objects)]
     names = [n for n, _ in roots] + own + [s.text for s in modules]
     whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
-    return Frozen(statement, tuple(dict.fromkeys(names)), whole, objects)
+    handed = next((call for _, call, _ in helped), None)
+    return Frozen(statement, tuple(dict.fromkeys(names)), whole, objects, handed)
 
 
 def _named_owners(
@@ -81,21 +90,26 @@ def _named_owners(
 def freezers_of(scene: Scene) -> Iterator[ExprAt]:
     """Every `….requires_grad = False` and `….requires_grad_(False)` of the program, newest first;
     the spot is the object whose flag is set."""
+    return (spot for spot, flag in _flags_set(scene) if _is_false(flag))
+
+
+def _flags_set(scene: Scene) -> Iterator[tuple[ExprAt, ast.expr]]:
+    """The objects whose flag is set, with what it is set to."""
     for source, node in scene.index.nodes(ast.AST, newest_first=True):
-        owner = _frozen_object(node)
-        if owner is not None:
-            yield scene.slicer.at(source, owner)
+        found = _flag_set(node)
+        if found is not None:
+            yield scene.slicer.at(source, found[0]), found[1]
 
 
-def _frozen_object(node: ast.AST) -> ast.expr | None:
+def _flag_set(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value = node.targets[0], node.value
         if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-            return target.value if _is_false(value) else None
+            return target.value, value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         given = [*node.args, *(k.value for k in node.keywords)]
-        if node.func.attr == "requires_grad_" and given and _is_false(given[0]):
-            return node.func.value
+        if node.func.attr == "requires_grad_" and given:
+            return node.func.value, given[0]
     return None
 
 
@@ -109,7 +123,7 @@ def frozen_modules(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
                 yield maker.inside(node.func.value)
 
 
-def _is_false(node: ast.expr) -> bool:
+def _is_false(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
@@ -143,6 +157,40 @@ def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> b
         if any(slicer.value(slicer.at(source, a)) is m for a in given for m in owners):
             return True
     return False
+
+
+def _handing_call(
+    scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]
+) -> tuple[ExprAt, torch.nn.Module] | None:
+    """The newest call that hands one of the modules to a function which sets its flags, to False,
+    and computes nothing with it; and the module."""
+    slicer, function = scene.slicer, spot.scope.source.function_around(spot.node)
+    flags = (flag for s, flag in _flags_set(scene) if s.node is spot.node)
+    if function is None or (flag := next(flags, None)) is None:
+        return None
+    for source, call in scene.index.calls_of(function.name):
+        given = bound_arguments(function, call)
+        named = flag.id if isinstance(flag, ast.Name) else ""
+        set_to = given.get(named) or default(function, named) if named else flag
+        for name, value in given.items():
+            if name == "self" or _computes_with(function, name):
+                continue
+            values = [slicer.value(slicer.at(source, v)) for v in getattr(value, "elts", [value])]
+            module = next((m for m in owners if any(v is m for v in values)), None)
+            if module is not None and _is_false(set_to):
+                return slicer.at(source, call), module
+    return None
+
+
+def _computes_with(function: Function, name: str) -> bool:
+    """Whether a function calls what it is given, or hands it on."""
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
+    used = (n for c in calls if not hasattr(builtins, called_name(c) or "") for n in _used(c))
+    return any(isinstance(n, ast.Name) and n.id == name for n in used)
+
+
+def _used(call: ast.Call) -> list[ast.expr]:
+    return [call.func, *call.args, *(k.value for k in call.keywords)]
 
 
 def _is_frozen(value: Any) -> bool:

@@ -86,6 +86,7 @@ class Details:
     missing: Missing | None = None
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
+    setter: Place | None = None  #: the line that sets the flags, in a helper where one is called
     turn: Place | None = None  #: the call in which a module learns that another turn left frozen
     opposite: str = ""  #: the method that takes back what a library's one has done
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
@@ -256,7 +257,7 @@ def _of_then(scene: Scene, found: NoGraph, then: FrozenThen) -> Finding[Details]
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     frozen = freezing(scene, found.frozen)
     loaded = loaded_frozen(scene, found.frozen) if frozen.statement is None else None
-    freeze = frozen.statement if loaded is None else loaded.call
+    freeze = (frozen.handed or frozen.statement) if loaded is None else loaded.call
     part = part_to_train(scene, found.frozen, frozen.statement)
     shared = None if part is not None else shared_module(scene, frozen.statement)
     missing = Missing.FROZEN if shared is None else Missing.SHARED
@@ -278,6 +279,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
             parts=() if part is None else tuple(part.parts),
             freeze=scene.place_at(None if part is None else part.after),
             turn=None if part is not None else _turn(scene, found, frozen),
+            setter=scene.place_at(frozen.statement),
             trainable=None if loaded is None else (loaded.keyword, loaded.value),
             opposite="" if switched is None else switched[1],
         ),
@@ -293,10 +295,10 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
 def _turn(scene: Scene, found: NoGraph, frozen: Frozen) -> Place | None:
     """Where the module is called whose turn it is; None where it is frozen for good: by a
     constructor, or before the line that calls it."""
-    freezer = frozen.statement
+    freezer = frozen.handed or frozen.statement
     if freezer is None or freezer.function == "__init__":
         return None
-    for spot in found.trace.stuck:
+    for spot in (*found.trace.stuck, *(found.frozen if frozen.handed else ())):
         call = next((c for c in calls_around(spot) if _calls_one(scene, c, frozen)), None)
         if call is not None and call.scope.body is not freezer.scope.body:
             return scene.place_at(call) if freezer.function else None

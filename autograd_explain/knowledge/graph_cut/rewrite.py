@@ -128,8 +128,9 @@ def _thawed_part(site: Site[Details]) -> Edits | None:
 
 def _thawed(site: Site[Details]) -> Edits | None:
     """Where the helper that froze it is called for the other's turn, or where its own begins."""
-    program, froze = site.program, site.place
-    return thawed_in_turn(program, froze) or thawed_before(program, froze, site.details.turn)
+    program, details = site.program, site.details
+    in_turn = thawed_in_turn(program, details.setter or site.place)
+    return in_turn or thawed_before(program, site.place, details.turn)
 
 
 def _trainable(site: Site[Details]) -> Edits | None:
