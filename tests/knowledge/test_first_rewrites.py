@@ -56,6 +56,23 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 PROGRAMS = (
     Program(
+        "a loss computed anew behind a step, and thrown away",
+        """
+net, x, y = nn.Linear(3, 2), torch.rand(4, 3), torch.rand(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+loss = F.mse_loss(net(x), y)
+loss.backward()
+opt.step()
+opt.zero_grad()
+F.mse_loss(net(x), y)
+loss.backward()
+assert torch.equal(net.bias.grad, torch.autograd.grad(F.mse_loss(net(x), y), net.bias)[0])
+""",
+        "second_backward",
+        ("loss = F.mse_loss(net(x), y)",),
+    ),
+    Program(
         "what a model computes of the data is put back into the data",
         GIVEN
         + "samples = [Sample(), Sample()]\nfor epoch in range(2):\n    for given in samples:\n"
@@ -1056,13 +1073,13 @@ for play in (first, second):
 
 
 def test_players_frozen_in_turn() -> None:
-    """Nobody thaws them; the statement that froze is blamed though it froze either."""
+    """Nobody thaws them; the call that froze the one whose turn it is is blamed."""
     cells = cells_of(TORCH + "# %%" + IN_TURN)
     found = play(cells).diagnosis
     assert found is not None and found.finding.cause == "graph_cut"
     cause = found.finding.event(What.CAUSE)
     assert cause is not None and cause.place is not None
-    assert cause.place.source == "p.requires_grad_(False)"
+    assert cause.place.source == "freeze(b)"
     repaired = edited(cells, found.rewrites[0])
     assert "    freeze(b)\n    a.requires_grad_(True)\n" in repaired[1]
     assert "    freeze(a)\n    b.requires_grad_(True)\n" in repaired[1]

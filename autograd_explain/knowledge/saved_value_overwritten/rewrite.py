@@ -31,7 +31,11 @@ from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
-from autograd_explain.rewrite.transforms.recompute import moment_of, recompute_behind
+from autograd_explain.rewrite.transforms.recompute import (
+    assigned_again,
+    moment_of,
+    recompute_behind,
+)
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details
@@ -48,7 +52,7 @@ def _proposed(site: Site[Details]) -> Iterator[Proposal]:
         if edits:
             # An update that waits uses the gradients of both backwards; what is computed again
             # knows the new values.
-            move, found = fix in ("move_write", "recompute"), True
+            move, found = fix in ("move_write", "assign_again", "recompute"), True
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
     if not found and site.details.parameter:
         yield from differing("write_first", _before_the_saver(site))
@@ -109,6 +113,7 @@ def _candidates(site: Site[Details]) -> Fixes:
         # A parameter stays the tensor that modules and optimizers hold: the write waits, unless
         # the program goes on computing with what it wrote.
         late = site.details.write, site.details.failed
+        yield "assign_again", assigned_again(site.program, site.details.failed)
         yield "recompute", _computed_again(site)
         yield "move_write", move_after(site.program, *late, unseen=True)
     elif write is not None:
