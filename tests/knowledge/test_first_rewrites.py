@@ -431,6 +431,84 @@ assert ids.grad.shape == (2, 5, 6)
         ),
     ),
     Program(
+        "second derivatives by a function that returns a function",
+        """
+net = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1))
+def ddx(fn):
+    def slope(x):
+        return torch.autograd.functional.jacobian(lambda t: fn(t).sum(), x)
+    return slope
+u_xx = ddx(ddx(lambda x: x * net(x)))
+# %%
+u_xx(torch.rand(3, 1)).square().mean().backward()
+assert net[0].weight.grad.abs().sum() > 0
+""",
+        "graph_cut",
+        ("return torch.autograd.functional.jacobian(lambda t: fn(t).sum(), x, create_graph=True)",),
+    ),
+    Program(
+        "a function of its own and a lambda are differentiated by two methods",
+        """
+from torch.autograd import functional as AF
+class Dynamics:
+    def __init__(self, energy):
+        self.energy = energy
+    def force(self, q):
+        def total(p):
+            return self.energy(p).sum()
+        return -AF.jacobian(total, q)
+    def stiffness(self, q):
+        return AF.hessian(lambda p: self.energy(p).sum(), q)
+dyn = Dynamics(nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1)))
+# %%
+q = torch.randn(2)
+miss = dyn.force(q).square().sum() + dyn.stiffness(q).diagonal().sum()
+miss.backward()
+""",
+        "graph_cut",
+        (
+            "return -AF.jacobian(total, q, create_graph=True)",
+            "return AF.hessian(lambda p: self.energy(p).sum(), q, create_graph=True)",
+        ),
+    ),
+    Program(
+        "gates of a bias get their starting values",
+        """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gates = nn.Linear(3, 8)
+        i, f, g, o = self.gates.bias.chunk(4)
+        f.fill_(1.0)
+        i.zero_()
+# %%
+cell = Cell()
+cell.gates(torch.ones(3)).sum().backward()
+assert cell.gates.bias[2:4].tolist() == [1, 1] and cell.gates.bias.grad is not None
+""",
+        "multi_view_written",
+        ("with torch.no_grad():",),
+    ),
+    Program(
+        "a part of a parameter is computed with, beside the rest",
+        """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4, 4))
+    def forward(self, x):
+        keep, drop = self.w.split(2)
+        drop.mul_(0.5)
+        return x @ torch.cat([keep, drop])
+masked = Masked()
+# %%
+masked(torch.ones(3, 4)).sum().backward()
+assert masked.w.grad[3].tolist() == [1.5] * 4
+""",
+        "multi_view_written",
+        ("drop = drop.mul(0.5)",),
+    ),
+    Program(
         "a scaler steps the optimizer between two backwards",
         """
 G, D = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))

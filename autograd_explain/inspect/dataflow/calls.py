@@ -77,6 +77,21 @@ def entry(slicer: Slicing, value: Any) -> Scope | None:
     return Scope(source, body, values, None, receiver)
 
 
+def handed_over(slicer: Slicing, call: ExprAt, spot: ExprAt) -> Scope | None:
+    """The user's function that an argument of a library's call is, a lambda or one defined beside
+    it too, entered by that library."""
+    entered = entry(slicer, slicer.value(spot))
+    for maker in slicer.makers(spot) if entered is None else ():
+        found = (b.statement for _, b in slicer.bindings(maker, maker.key or ""))
+        body = next((n for n in (maker.node, *found) if isinstance(n, FUNCTIONS)), None)
+        if body is not None:
+            entered = Scope(maker.scope.source, body, outer=maker.scope)
+            break
+    if entered is None or not isinstance(entered.body, FUNCTIONS):
+        return None
+    return replace(entered, call=call, given=dict.fromkeys(parameters(entered.body)))
+
+
 def closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The names of the functions around it that a live function reads: `fn` of a decorator."""
     cells = function.__closure__ or ()

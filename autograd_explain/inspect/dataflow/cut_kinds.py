@@ -25,7 +25,7 @@ class CutKind(str, Enum):
     COMPARE = "compare"  #: `x > 0.5` is piecewise constant, torch defines no gradient
     INTEGER = "integer"  #: argmax, `.long()`: integers cannot require grad
     SAMPLE = "sample"  #: `.sample()` draws without a path back
-    GRADIENT = "gradient"  #: autograd.grad without create_graph
+    GRADIENT = "gradient"  #: autograd.grad, functional.jacobian without create_graph
     NO_GRAD = "no_grad"  #: computed while gradient recording was off
     FROZEN = "frozen"  #: every parameter it used has requires_grad=False
 
@@ -104,8 +104,8 @@ def _of_call(spot: ExprAt, node: ast.Call, function: Any) -> CutKind | None:
         return CutKind.NUMBER if _library(function) == "math" else CutKind.NUMPY
     if name == "numpy" or name == "__array__":
         return CutKind.NUMPY
-    if name == "grad" and _library(function) == "torch":
-        return None if _is_true(node, "create_graph") else CutKind.GRADIENT
+    if takes_derivative(function):
+        return None if _keeps_graph(node, function) else CutKind.GRADIENT
     if name == "state_dict":
         return None if _is_true(node, "keep_vars") else CutKind.DETACH
     for names, kind in (
@@ -125,6 +125,22 @@ def _of_call(spot: ExprAt, node: ast.Call, function: Any) -> CutKind | None:
     if name == "as_tensor" and node.args and isinstance(node.args[0], (ast.List, ast.ListComp)):
         return CutKind.COPY
     return None
+
+
+def takes_derivative(function: Any) -> bool:
+    """Whether a live callable is `torch.autograd.grad`, or `jacobian` and its like."""
+    own = getattr(function, "__module__", None)
+    if own == "torch.autograd":
+        return getattr(function, "__name__", None) == "grad"
+    return own == "torch.autograd.functional" and safe_lookup.is_function(function)
+
+
+def _keeps_graph(node: ast.Call, function: Any) -> bool:
+    """By keyword, or by position, as `hessian(f, x, True)` says it."""
+    position = function.__code__.co_varnames.index("create_graph")
+    given = node.args[position : position + 1]
+    by_position = any(not (isinstance(a, ast.Constant) and not a.value) for a in given)
+    return by_position or _is_true(node, "create_graph")
 
 
 def _is_foreign(function: Any) -> bool:

@@ -18,7 +18,8 @@ class Scope:
 
     `values` are live names (a frame's locals, the user's namespace), `given` what the parameters
     were when it began, where that alone is known.  `call` is the expression that called the
-    function, where known; `receiver` the live `self`, or its class.
+    function, where known; `receiver` the live `self`, or its class; `outer` the run of the function
+    around it, where known.
     """
 
     source: Source
@@ -28,6 +29,7 @@ class Scope:
     receiver: Any = safe_lookup.MISSING
     current: ast.AST | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+    outer: Scope | None = None
 
     @property
     def function(self) -> str | None:

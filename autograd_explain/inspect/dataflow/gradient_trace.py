@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from .cut_kinds import CutKind, cut_of, is_about_shape, makes_leaf
+from .cut_kinds import (
+    CutKind,
+    cut_of,
+    is_about_shape,
+    makes_leaf,
+    takes_derivative,
+)
 from .expression import ExprAt
 from .grad_mode import Off, switched_off_around
 from .reaching_definitions import Each, key_of
@@ -160,10 +166,13 @@ class GradientTracer:
         return next((o for o in operands if self.trace(o, depth).carries), maker)
 
     def _of_modules(self, maker: ExprAt) -> GradientTrace:
-        """What the parameters of a module bring that is called, or asked for its state."""
+        """What the parameters of a module bring that is called, differentiated, or asked for its
+        state."""
         if not isinstance(maker.node, ast.Call):
             return _NOTHING
         owner = maker.receiver if maker.called == "state_dict" else None
+        if takes_derivative(self.slicer.value(ExprAt(maker.scope, maker.node.func))):
+            owner = maker.argument(0, "func")
         module = self.slicer.value(owner or ExprAt(maker.scope, maker.node.func))
         if isinstance(module, torch.nn.Module):
             return self._of_parameters(maker, list(module.parameters()))

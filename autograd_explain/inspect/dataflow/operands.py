@@ -7,23 +7,36 @@ import types
 from collections.abc import Iterator
 
 from . import safe_lookup
+from .calls import handed_over
+from .cut_kinds import takes_derivative
 from .expression import ExprAt
 from .names import bound
 from .protocol import Slicing
 from .reaching_definitions import key_of
-from .syntax import inner_expressions
+from .syntax import inner_expressions, returns
 
 
 def operands(slicer: Slicing, spot: ExprAt) -> list[ExprAt]:
-    """What a computing expression read: receiver, arguments, both sides of an operator."""
+    """What a computing expression read: receiver, arguments, both sides of an operator, and the
+    results of the function that `jacobian` and its like differentiate."""
     node = spot.node
     if isinstance(node, ast.AugAssign):
         earlier = _before_augmented(slicer, spot, node)
         return [*earlier, ExprAt(spot.scope, node.value)]
     if isinstance(node, ast.Call):
-        return [ExprAt(spot.scope, n) for n in _call_operands(slicer, spot, node)]
+        given = [ExprAt(spot.scope, n) for n in _call_operands(slicer, spot, node)]
+        return [*given, *_differentiated(slicer, spot)]
     inner = inner_expressions(node)
     return [ExprAt(spot.scope, n) for n in inner]
+
+
+def _differentiated(slicer: Slicing, spot: ExprAt) -> Iterator[ExprAt]:
+    function = spot.argument(0, "func")
+    if spot.callable is None or function is None:
+        return
+    if takes_derivative(slicer.value(spot.callable)):
+        scope = handed_over(slicer, spot, function)
+        yield from () if scope is None else (ExprAt(scope, n) for n in returns(scope.body))
 
 
 def _before_augmented(slicer: Slicing, spot: ExprAt, node: ast.AugAssign) -> list[ExprAt]:

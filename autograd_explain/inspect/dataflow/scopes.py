@@ -68,6 +68,8 @@ def sources_before(slicer: Slicing, source: Source, whole: bool) -> list[Source]
 
 def enclosing(slicer: Slicing, scope: Scope) -> Scope | None:
     """The function around a function."""
+    if scope.outer is not None:
+        return scope.outer
     index = slicer.index(scope.source)
     around = next((a for a in index.ancestors(scope.body) if isinstance(a, FUNCTIONS)), None)
     return None if around is None else Scope(scope.source, around)

@@ -67,6 +67,11 @@ class LeafWrite:
         return Purpose.INDEX if self.write.form is Form.ITEM else Purpose.ARITHMETIC
 
     @property
+    def sets_values(self) -> bool:
+        """Whether it gives a parameter numbers that belong to no graph."""
+        return self.purpose in (Purpose.INIT, Purpose.UPDATE) and not _carries(self)
+
+    @property
     def _reads_grad(self) -> bool:
         nodes = ast.walk(self.write.statement)
         return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in nodes)

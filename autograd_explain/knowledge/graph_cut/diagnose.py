@@ -78,6 +78,7 @@ class Details:
     kind: CutKind | None = None  #: how they cut, where a repair is known
     later: tuple[tuple[CutKind, Place | None], ...] = ()  #: what would cut once more
     left: tuple[Place, ...] = ()  #: the backwards that left the gradient
+    derivatives: tuple[Place, ...] = ()  #: other calls whose derivatives lack their graph
     use: Place | None = None  #: where the cut value is used
     instead: str = ""  #: the value before it
     objective: Place | None = None  #: an accuracy that was to be differentiated
@@ -140,6 +141,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding[Details]:
             cuts=tuple(e.place for e in causes if e.place is not None),
             kind=None if bins else cut.kind,
             later=tuple((kind, scene.place_at(spot)) for kind, spot in cut.later),
+            derivatives=tuple(scene.slicer.place(s) for s in _derivatives(found)),
             use=scene.place_at(None if instead is None else instead.use),
             instead="" if instead is None else instead.text,
             objective=scene.place_at(None if accuracy is None else accuracy.objective),
@@ -177,6 +179,14 @@ def _together(scene: Scene, found: NoGraph, cut: Cut) -> Iterator[Cut]:
             whole = whole_cut(scene, other)
             if whole.kind is cut.kind:
                 yield whole
+
+
+def _derivatives(found: NoGraph) -> Iterator[ExprAt]:
+    """The calls that take derivatives of the value without their graph, each once."""
+    cuts = found.trace.cuts
+    spots = [(k, s) for c in cuts for k, s in ((c.kind, c.spot), *c.later)]
+    taken = (s for k, s in spots if k is CutKind.GRADIENT and isinstance(s.node, ast.Call))
+    yield from {id(s.node): s for s in taken}.values()
 
 
 def _refused() -> NoGraph:

@@ -162,7 +162,8 @@ propose: Propose[Details] = by_table(
     Fix(
         "create_graph",
         lambda s: with_create_graph(
-            s.program, s.details.left or derivatives_from(s.program, s.place)
+            s.program,
+            s.details.left or (*derivatives_from(s.program, s.place), *s.details.derivatives),
         ),
         when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
     ),

@@ -2,15 +2,22 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import torch
+
+from autograd_explain.forward_flow import flows_out
 from autograd_explain.inspect.dataflow import Each
 from autograd_explain.inspect.facts import base_write, view_write
 from autograd_explain.inspect.facts.called_back import library_frames
+from autograd_explain.inspect.facts.leaf_write import find_leaf_write
+from autograd_explain.inspect.facts.rebinding import value_goes_on
 from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 PATTERNS = (
@@ -50,6 +57,7 @@ class Details:
     maker: Place | None
     write: Write
     base_read_later: bool = False  #: so that the write must reach it
+    sets_values: bool = False  #: of a parameter, which belong to no graph
     in_tuple: bool = False
     module: str = ""
     owner: str = ""  #: the outermost module with a name that the module is a part of
@@ -142,7 +150,8 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             tensor=culprit.names[0] if culprit.names else "",
             maker=scene.place_at(found.maker),
             write=_write(found),
-            base_read_later=_base_read_later(scene, found),
+            base_read_later=any(_base_reads(scene, found)),
+            sets_values=_sets_values(scene, found),
             in_tuple=in_tuple,
             module=found.module,
             owner=_owner(scene, found.module),
@@ -171,16 +180,34 @@ def _write(found: ViewWrite) -> Write:
     return Write.ROW if _is_loop(found) else Write.PART
 
 
-def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
+def _base_reads(scene: Scene, found: ViewWrite) -> Iterator[ast.Name | ast.Attribute]:
+    """Where the function of the write reads the base below it."""
     base = view_write.base_expression(scene, found)
     if base is None or found.written is None or found.maker is None:
-        return False
+        return
     line = found.written.node.lineno
-    return any(
-        node.lineno > line and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(base.scope.body)
-        if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == base.text
+    for node in ast.walk(base.scope.body):
+        if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == base.text:
+            if node.lineno > line and isinstance(node.ctx, ast.Load):
+                yield node
+
+
+def _sets_values(scene: Scene, found: ViewWrite) -> bool:
+    """Whether the base is a parameter that is initialised or updated part by part, and the
+    function's result is not computed of what was written."""
+    write, base = find_leaf_write(scene), view_write.base_expression(scene, found)
+    if write is None or base is None or isinstance(base.node, ast.AugAssign):
+        return False
+    value = scene.slicer.value(base) if write.leaf is None else write.leaf
+    if not is_a(value, torch.nn.Parameter) or not value.requires_grad:
+        return False
+    on = scene.place is None or value_goes_on(scene.program, scene.place, base.node)
+    scope = base.scope.body
+    on = on or (
+        not isinstance(scope, ast.Module)
+        and any(flows_out(scope, node) for node in _base_reads(scene, found))
     )
+    return not on and replace(write, leaf=value).sets_values
 
 
 def _is_loop(found: ViewWrite) -> bool:

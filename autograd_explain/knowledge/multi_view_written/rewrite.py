@@ -13,7 +13,7 @@ from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
 from autograd_explain.rewrite.analysis.effects import can_rebind, used_names
-from autograd_explain.rewrite.analysis.inplace_writes import is_view, written_in
+from autograd_explain.rewrite.analysis.inplace_writes import base_of, is_view, written_in
 from autograd_explain.rewrite.engine.cst_tools import dotted, single_targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
@@ -24,6 +24,7 @@ from autograd_explain.rewrite.transforms.clone import (
     clone_unpacked,
     functional_write,
 )
+from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.hooks import hook_on_output
 from autograd_explain.rewrite.transforms.indexed_loop import elements_one_by_one, write_before_views
 from autograd_explain.rewrite.transforms.inplace_modules import (
@@ -58,6 +59,8 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 
 
 def _fixes(details: Details, program: Program, write: Place) -> Fixes:
+    if details.sets_values:
+        return iter([("no_grad", _under_no_grad(program, write, details.maker))])
     if details.write is Write.BASE:
         return _of_base(details, program, write)
     if details.write is Write.MODULE:
@@ -67,6 +70,23 @@ def _fixes(details: Details, program: Program, write: Place) -> Fixes:
     if details.write is Write.ROW:
         return _of_rows(details, program, write)
     return _of_parts(details, program, write)
+
+
+def _under_no_grad(program: Program, write: Place, maker: Place | None) -> Edits | None:
+    """The write and those of the same views that follow it at once, refused in turn."""
+    tree, first = statement_at(program, write)
+    made = tree.statement(maker)
+    if first is None:
+        return None
+    views = {dotted(t) for t in single_targets(made)} if isinstance(made, cst.Assign) else set()
+    views |= {dotted(base_of(t)) for t in written_in(tree, first)}
+    inside, at = tree.siblings(first)
+    run = [first]
+    for statement in inside[at + 1 :]:
+        if not any(dotted(base_of(t)) in views for t in written_in(tree, statement)):
+            break
+        run.append(statement)
+    return under_no_grad(program, write, tree.place(run[-1]))
 
 
 def _of_base(details: Details, program: Program, write: Place) -> Fixes:

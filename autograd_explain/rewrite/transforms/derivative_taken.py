@@ -11,7 +11,7 @@ import libcst as cst
 
 from ...forward_flow import flows_out
 from ...model import Edits, Place
-from ...program import Program, called_name, own_nodes
+from ...program import Program, own_nodes
 from ..analysis.effects import binding_around, fresh
 from ..engine.cst_tools import (
     called_on,
@@ -160,8 +160,9 @@ def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits
 
 
 def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
-    """The call of `torch.autograd.grad` at a place, and those below it in the same function whose
-    derivatives are differentiated, or handed back, too: each would lack its graph in turn."""
+    """The call of `torch.autograd.grad`, `jacobian` or their like at a place, and those below it in
+    the same function whose derivatives are differentiated, or handed back, too: each would lack its
+    graph in turn."""
     yield place
     source, first = program.source_at(place), node_at(program, place)
     if source is None or first is None:
@@ -171,9 +172,13 @@ def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
     for call in (n for n in own_nodes(scope) if isinstance(n, ast.Call)):
         later = (call.lineno, call.col_offset) > (first.lineno, first.col_offset)
         plain = not any(k.arg == "create_graph" for k in call.keywords)
-        taken = called_name(call) == "grad" and imports.full(ast.unparse(call.func))
-        if later and plain and taken == "torch.autograd.grad" and flows_out(scope, call):
+        if later and plain and _takes(imports, call) and flows_out(scope, call):
             yield source.place(call.lineno, place.function, call)
+
+
+def _takes(imports: Imports, call: ast.Call) -> bool:
+    module, _, name = imports.full(ast.unparse(call.func)).rpartition(".")
+    return name == "grad" if module == "torch.autograd" else module == "torch.autograd.functional"
 
 
 def keep_graph(program: Program, place: Place | None) -> Edits | None:
