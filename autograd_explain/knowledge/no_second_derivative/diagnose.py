@@ -14,6 +14,7 @@ from autograd_explain.inspect.facts.torch_call import (
     failing_call,
     handed_on,
 )
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
@@ -67,7 +68,7 @@ def diagnose(scene: Scene) -> Finding[Kept | Kernel | None] | None:
         at=place,
         variant="named" if name else None,
         confidence=Confidence.LIKELY,
-        tensors=_asked(scene) or _derivative(scene) if once else (),
+        tensors=_asked(scene) or _tensors(scene, name) if once else (),
     )
 
 
@@ -80,11 +81,18 @@ def _asked(scene: Scene) -> tuple[TensorFact, ...]:
     return (TensorFact(Role.CULPRIT, names[:1]),) if names else ()
 
 
-def _derivative(scene: Scene) -> tuple[TensorFact, ...]:
-    """What the program calls the one derivative that it takes with `create_graph=True`."""
+def _tensors(scene: Scene, function: str) -> tuple[TensorFact, ...]:
+    """What the program calls the one derivative that it takes with `create_graph=True`, and what it
+    gets of the one call of the Function."""
     calls = [c for c in calls_in(scene, "grad") if _creates_graph(c)]
-    call = calls[0] if len(calls) == 1 else None
-    names = () if call is None else derivative_names(scene, call)
+    applied = [
+        scene.slicer.at(source, call)
+        for source, call in scene.index.calls("apply")
+        if function and ast.unparse(call.func).endswith(f"{function}.apply")
+    ]
+    derivative = derivative_names(scene, calls[0]) if len(calls) == 1 else ()
+    result = stored_names(scene, applied[0]) if len(applied) == 1 else ()
+    names = (*derivative, *result)
     return (TensorFact(Role.CULPRIT, names),) if names else ()
 
 

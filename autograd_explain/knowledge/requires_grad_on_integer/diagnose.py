@@ -3,16 +3,19 @@
 import ast
 from contextlib import suppress
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.syntax import head_name
 from autograd_explain.inspect.facts.embedded_ids import EmbeddedIds, embedded_ids
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.facts.value_names import outer_names, stored_names
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place
 from autograd_explain.program import called_name
 
@@ -87,9 +90,13 @@ def _to_be(scene: Scene, call: ExprAt) -> list[str]:
     named = [
         n for t in getattr(statement, "targets", ()) for n in outer_names(scene, call.inside(t))
     ]
+    caller = call.scope.call if isinstance(statement, ast.Return) else None
+    handed = () if caller is None else stored_names(scene, caller)
     given = call.argument(0, "data", "object") or call.receiver
-    made_of = [given.text] if given is not None and isinstance(given.node, ast.Name) else []
-    return [*stored_names(scene, call), *named, *made_of]
+    made_of = "" if given is None else head_name(given.node)
+    value = None if given is None else scene.slicer.value(given.inside(ast.Name(made_of)))
+    held = [made_of] if made_of and not callable(value) and not is_a(value, ModuleType) else []
+    return [*stored_names(scene, call), *named, *handed, *held]
 
 
 def _dtype_of_numbers(scene: Scene, call: ExprAt) -> str:
