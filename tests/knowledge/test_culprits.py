@@ -23,6 +23,15 @@ import torch
 knots = torch.tensor([0, 2, 5], requires_grad=True)
 """
 
+INTEGERS_OF_A_HELPER = """# %%
+import torch
+import numpy as np
+def unknown(array):
+    return torch.from_numpy(array.copy()).requires_grad_(True)
+# %%
+peaks = unknown(np.arange(3))
+"""
+
 FLAGS_NESTED = """# %%
 import torch
 flags = [[True, False], [False, False]]
@@ -83,6 +92,7 @@ jacobian(lambda s: spread(points, s), scale, vectorize=True, strategy="forward-m
     [
         (INTEGERS_IN_A_CLASS, ("self.xs", "xs"), "`self.xs` holds whole numbers (int64)"),
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
+        (INTEGERS_OF_A_HELPER, ("peaks", "array"), "An integer tensor cannot require grad"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
         (DUAL, ("moved",), "`torch.cdist(p * 2, points)` uses `_cdist_forward`"),
         (FORWARD_JACOBIAN, ("scale", "s"), "`torch.cdist(p * s, points)` uses `_cdist_forward`"),

@@ -87,7 +87,7 @@ def _tensors(scene: Scene, function: str) -> tuple[TensorFact, ...]:
     calls = [c for c in calls_in(scene, "grad") if _creates_graph(c)]
     applied = [
         scene.slicer.at(source, call)
-        for source, call in scene.index.calls("apply")
+        for source, call in scene.index.nodes(ast.Call, naming=("apply",))
         if function and ast.unparse(call.func).endswith(f"{function}.apply")
     ]
     derivative = derivative_names(scene, calls[0]) if len(calls) == 1 else ()
