@@ -923,6 +923,40 @@ assert net.angle.grad is not None
         ("theta = self.angle.clone()",),
     ),
     Program(
+        "a helper makes tensors of lists and copies a learned field",
+        """
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grid, self.scale = nn.Parameter(torch.full((4,), 0.5)), nn.Parameter(torch.ones(1))
+    def _values(self, given):
+        return torch.tensor(given, dtype=torch.float64)
+    def forward(self, weights):
+        return (self._values(self.grid) * self._values(weights)).sum() * self.scale
+field = Field()
+# %%
+field([0.1, 0.2, 0.3, 0.4]).backward()
+assert field.grid.grad is not None
+""",
+        "tensor_from_tensor",
+        ("return torch.as_tensor(given, dtype=torch.float64).clone()",),
+    ),
+    Program(
+        "a helper hands its options on",
+        """
+from torch import tensor
+def as_row(x, **options):
+    return tensor(x, **options).view(1, -1)
+pose = torch.rand(3, requires_grad=True)
+import torch as th
+# %%
+loss = (as_row(pose, dtype=torch.float64) ** 2).sum() + pose.sum()
+loss.backward()
+""",
+        "tensor_from_tensor",
+        ("return th.as_tensor(x, **options).clone().view(1, -1)",),
+    ),
+    Program(
         "a computed weight wrapped again in a helper, below it only the copy is used",
         """
 raw = torch.zeros(3, requires_grad=True)

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from autograd_explain.arguments import bound_arguments
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.only_way import is_only_way
 from autograd_explain.inspect.facts.value_names import outer_names, read_with_gradient, stored_names
 from autograd_explain.inspect.scene import Scene
@@ -31,6 +33,7 @@ class Details:
     goes_on: bool = False  #: what the function gives, or a loss, depends on the source by the copy
     asked: bool = False  #: the copy is to require grad
     loss: bool = False  #: so is the copy of a computed number
+    mixed: bool = False  #: the call is handed what is no tensor, too
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -39,8 +42,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if call is None or source is None:
         return None
     cause = scene.event_at(What.CAUSE, call)
-    copies = stored_names(scene, call)
-    read, asked = read_with_gradient(scene, source), _is_asked(call)
+    copies, callers = stored_names(scene, call), _callers(scene, call)
+    read = read_with_gradient(scene, source)
+    asked = _is_asked(call, *(at for at, _ in callers))
     culprit = _culprit(scene, source, read)
     return Finding(
         cause="tensor_from_tensor",
@@ -59,6 +63,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             is_only_way(scene, call, source) is not False,
             asked,
             asked and _is_number(culprit, read),
+            any(_is_other(scene, given.get(source.text)) for _, given in callers),
         ),
     )
 
@@ -89,10 +94,31 @@ def _source(call: ExprAt) -> ExprAt | None:
     return call.inside(given[0]) if given else None
 
 
-def _is_asked(call: ExprAt) -> bool:
+def _callers(scene: Scene, call: ExprAt) -> list[tuple[ExprAt, dict[str, ExprAt]]]:
+    """The calls of the function that copies, and what they give to its parameters."""
+    body, found = call.scope.body, []
+    for source, node in scene.index.calls_of(call.function) if call.function else ():
+        at = scene.slicer.at(source, node)
+        bound = bound_arguments(body, node) if isinstance(body, ast.FunctionDef) else {}
+        found.append((at, {name: at.inside(given) for name, given in bound.items()}))
+    return found
+
+
+def _is_other(scene: Scene, given: ExprAt | None) -> bool:
+    """Whether what is given surely is no tensor."""
+    value = MISSING if given is None else scene.slicer.value(given)
+    plain = given is not None and isinstance(given.node, (ast.List, ast.Tuple, ast.Constant))
+    return plain or not (value is MISSING or isinstance(value, torch.Tensor))
+
+
+def _is_asked(call: ExprAt, *callers: ExprAt) -> bool:
+    """Whether the copy is to require grad, also where a caller says so that the options are of."""
     assert isinstance(call.node, ast.Call)
-    given = (k.value for k in call.node.keywords if k.arg == "requires_grad")
-    return any(isinstance(v, ast.Constant) and v.value is True for v in given)
+    handed = any(k.arg is None for k in call.node.keywords)
+    every = (call, *callers) if handed else (call,)
+    given = (k for at in every if isinstance(at.node, ast.Call) for k in at.node.keywords)
+    values = (k.value for k in given if k.arg == "requires_grad")
+    return any(isinstance(v, ast.Constant) and v.value is True for v in values)
 
 
 def _is_number(fact: TensorFact, read: dict[str, torch.Tensor | None]) -> bool:

@@ -1,22 +1,44 @@
 """The copy spelled out; where the source requires grad, also the copy that keeps the graph."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table
+import ast
+
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 
 from .copies import tensor_copy
 from .diagnose import Details
 
+#: What `torch.as_tensor` takes, and other options, which it is not known to.
+_OPTIONS = frozenset({"dtype", "device", None})
+
+
+def _copied(site: Site[Details], method: str = "detach().clone") -> Edits | None:
+    """Of a tensor by its own method; of what may be a list, or with other options, by a call."""
+    keep = method == "clone"
+    own = None if site.details.mixed else tensor_copy(site.program, site.place, keep_graph=keep)
+    return own or _of_any(site, method)
+
+
+def _of_any(site: Site[Details], method: str) -> Edits | None:
+    call = site.call
+    plain = call is not None and site.imports.full(ast.unparse(call.func)) == "torch.tensor"
+    if call is None or not plain or not {k.arg for k in call.keywords} <= _OPTIONS:
+        return None
+    if site.details.asked:
+        return None
+    return site.replaced(f"{{torch.as_tensor}}{{arguments}}.{method}()")
+
+
+def _with_graph(site: Site[Details]) -> Edits | None:
+    return _copied(site, "clone")
+
+
 propose: Propose[Details] = by_table(
     Fix(
         "clone",
-        at_place(tensor_copy, keep_graph=True),
+        _with_graph,
         when=lambda d: d.loss or (d.graph and d.goes_on and not d.asked),
         changes=True,
     ),
-    Fix("detach_clone", at_place(tensor_copy)),
-    Fix(
-        "clone",
-        at_place(tensor_copy, keep_graph=True),
-        when=lambda d: d.graph and not d.asked,
-        changes=True,
-    ),
+    Fix("detach_clone", _copied),
+    Fix("clone", _with_graph, when=lambda d: d.graph and not d.asked, changes=True),
 )
