@@ -923,6 +923,57 @@ assert net.angle.grad is not None
         ("theta = self.angle.clone()",),
     ),
     Program(
+        "a window computed of a trained width in the constructor is wrapped as a frozen parameter",
+        """
+class Smooth(nn.Module):
+    def __init__(self, taps=5):
+        super().__init__()
+        self.width, self.gain = nn.Parameter(torch.tensor(1.0)), nn.Parameter(torch.ones(1))
+        at = torch.arange(taps) - taps // 2
+        self.taps = nn.Parameter(torch.exp(-(at / self.width) ** 2), requires_grad=False)
+    def forward(self, x):
+        return self.gain * F.conv1d(x, self.taps[None, None] / self.taps.sum())
+net, x = Smooth(), torch.rand(2, 1, 9)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+# %%
+for _ in range(3):
+    opt.zero_grad()
+    (net(x) - 1).square().mean().backward()
+    opt.step()
+""",
+        "silent_cut",
+        (
+            "self._taps = (taps,)",
+            "@property",
+            "def taps(self):",
+            "at = torch.arange(self._taps[0]) - self._taps[0] // 2",
+            "return torch.exp(-(at / self.width) ** 2)",
+        ),
+        watched=True,
+    ),
+    Program(
+        "a prompt that another net makes is handed to a module of each round as a parameter",
+        """
+maker = nn.Linear(3, 4)
+class Prompt(nn.Module):
+    def __init__(self, first):
+        super().__init__()
+        self.first = nn.Parameter(first)
+    def forward(self, x):
+        return x + self.first
+head, x = nn.Linear(4, 1), torch.rand(6, 3)
+opt = torch.optim.SGD([*maker.parameters(), *head.parameters()], 0.1)
+# %%
+for _ in range(4):
+    opt.zero_grad()
+    head(Prompt(maker(x))(x.mean())).square().mean().backward()
+    opt.step()
+""",
+        "silent_cut",
+        ("self.first = first",),
+        watched=True,
+    ),
+    Program(
         "a helper makes tensors of lists and copies a learned field",
         """
 class Field(nn.Module):

@@ -41,6 +41,7 @@ class Details:
     swapped: Swapped | None = None
     memory: Memoized | None = None  #: what keeps the value for good
     options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
+    anew: bool = False  #: it left in each round, not once before them
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function
     kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
     copied_input: bool = False  #: it put numbers of what a derivative is taken by into parameters

@@ -126,6 +126,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             memory=memory,
             options=options,
             kept=_numbers(scene, first) if variant == "written" else (),
+            anew=bool(scene.incident.evidence.get("anew")),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),

@@ -1,12 +1,15 @@
 """Keep the value in the graph."""
 
+import ast
 from collections.abc import Iterator
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Place, What
-from autograd_explain.program import Program
+from autograd_explain.program import Program, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import objects_called, wrapped_instead
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
@@ -16,6 +19,7 @@ from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
+from autograd_explain.rewrite.transforms.uncut import apply_all, node_at
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details
@@ -69,6 +73,30 @@ def _computed_anew(site: Site[Details]) -> Edits | None:
     return None if memory is None else computed_anew(site.program, memory.place)
 
 
+def _without_parameter(site: Site[Details]) -> Edits | None:
+    """`self.w = nn.Parameter(w)` -> `self.w = w` of an object that each round makes anew; else what
+    the constructor computed becomes a property."""
+    nodes = {place: node_at(site.program, place) for place in _told(site)}
+    if not all(map(_makes_parameter, nodes.values())):
+        return None
+    if site.details.anew:
+        return apply_all(site.at(p).with_code("{v}", v=_given(site, p)) for p in nodes)
+    index = index_of(site.program)
+    targets = [n for p in nodes if isinstance(n := site.program.statement_at(p), ast.Assign)]
+    kept = {getattr(target, "attr", None) for n in targets for target in n.targets}
+    read = ((s, n) for s, n in index.nodes(ast.Attribute) if n.attr in kept)
+    uses = [s.place(n.lineno, None, n) for s, n in read if isinstance(n.ctx, ast.Load)]
+    return attributes_as_properties(site.program, [*nodes], uses) if uses else None
+
+
+def _given(site: Site[Details], place: Place) -> Place | None:
+    return site.at(place).argument("data", 0).place
+
+
+def _makes_parameter(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and called_name(node) == "Parameter"
+
+
 _of_table: Propose[Details] = by_table(
     Fix("compute_anew", _computed_anew),
     Fix("rsample", lambda s: s.at(s.details.drawn).replaced("{owner}.rsample{arguments}")),
@@ -87,6 +115,8 @@ _of_table: Propose[Details] = by_table(
     Fix("functional_update", _functional),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept)),
     Fix("argument", at_place(parameter_as_argument)),
+    Fix("with_graph", _without_parameter, when=lambda d: d.anew),
+    Fix("compute_anew", _without_parameter, when=lambda d: not d.anew),
     Fix(
         "create_graph",
         lambda s: with_create_graph(s.program, _told(s)),

@@ -96,7 +96,7 @@ def _source(call: ExprAt) -> ExprAt | None:
 
 def _callers(scene: Scene, call: ExprAt) -> list[tuple[ExprAt, dict[str, ExprAt]]]:
     """The calls of the function that copies, and what they give to its parameters."""
-    body, found = call.scope.body, []
+    body, found = call.scope.body, list[tuple[ExprAt, dict[str, ExprAt]]]()
     for source, node in scene.index.calls_of(call.function) if call.function else ():
         at = scene.slicer.at(source, node)
         bound = bound_arguments(body, node) if isinstance(body, ast.FunctionDef) else {}

@@ -126,9 +126,14 @@ class Cuts:
         self._left(source, result, cut, memory, held)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
-        """`result`, a parameter, was made of `source`."""
+        """`result`, a parameter, was made of `source`, and so much of what has left before went
+        no further: the leaves below that are among those that are lost here."""
         self.cut(source, result, mark, "copy")
-        self.cuts[mark.site].leaf = True
+        cut = self.cuts[mark.site]
+        cut.leaf |= result.requires_grad  # as a frozen one it is no first value
+        if (known := self.traces.get(id(result))) is not None:
+            over = {s for s in known[1] - cut.own if self.cuts[s].above.keys() <= cut.above.keys()}
+            self.traces[id(result)] = known[0], known[1] - over, known[2] - over
 
     def handed_on(self, source: Tensor, result: Tensor) -> None:
         """`result`, a leaf, has the values of `source`."""

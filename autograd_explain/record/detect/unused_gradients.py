@@ -602,6 +602,7 @@ class Gradients:
         evidence = {
             "way": "function" if within else cuts[0].way,
             "copied": any(c.leaf for c in cuts),
+            "anew": all(c.rounds > 1 for c in cuts),
             "within": cuts[0].within,
             "stack": cuts[0].stack,
             "parameters": tuple(followed.without[i] for i in lost),

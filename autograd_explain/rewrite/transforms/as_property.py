@@ -102,7 +102,10 @@ def _computed(method: cst.FunctionDef, stored: Statement) -> _Computed | None:
     others = [effects(s).writes for s in since if s not in run]
     if any(reads_any(s, written) for s in run for written in others):
         return None  # what the others read gets another value
-    return _Computed(name, stored, stored.value, tuple(before), tuple(sorted(needed - own)))
+    value = stored.value
+    if isinstance(value, cst.Call) and called_name(value) == "Parameter" and value.args:
+        value = value.args[0].value  # which made a leaf of it
+    return _Computed(name, stored, value, tuple(before), tuple(sorted(needed - own)))
 
 
 def _heads(node: cst.CSTNode) -> set[str]:
@@ -112,8 +115,9 @@ def _heads(node: cst.CSTNode) -> set[str]:
 def _is_once_only(tree: Tree, computed: _Computed) -> bool:
     """Whether computing it anew would draw other numbers or make other parameters or objects."""
     classes = {n.name for _, n in index_of(tree.program).nodes(ast.ClassDef)}
-    calls = (n for s in computed.run for n in walk(s) if isinstance(n, cst.Call))
-    return any(differs_each_time(tree.imports, s) for s in computed.run) or any(
+    made = (*computed.before, computed.value)
+    calls = (n for s in made for n in walk(s) if isinstance(n, cst.Call))
+    return any(differs_each_time(tree.imports, s) for s in made) or any(
         called_name(call) in classes for call in calls
     )
 
