@@ -10,6 +10,7 @@ from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
     culprit,
+    listed,
     moment,
     name_of,
     optimizer_name,
@@ -109,7 +110,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _of_rounds(scene: Scene) -> Finding[Details] | None:
     """Every round gives the name that the optimizer's tensor had another leaf."""
     born, optimizer = moment(scene, "made"), optimizer_name(scene)
-    for place in () if born is None else born.path:
+    path = () if born is None else born.path
+    if found := _of_replaced(scene, optimizer, path):
+        return found
+    for place in path:
         node = scene.program.statement_at(place)
         targets = node.targets if isinstance(node, ast.Assign) else []
         if len(targets) != 1 or not isinstance(targets[0], (ast.Name, ast.Attribute)):
@@ -135,6 +139,48 @@ def _of_rounds(scene: Scene) -> Finding[Details] | None:
             awaits_steps=True,
         )
     return None
+
+
+def _of_replaced(scene: Scene, optimizer: str, path: tuple[Place, ...]) -> Finding[Details] | None:
+    """What a library did to the model gives it other parameters in every round, made on the lines
+    of `path`: no optimizer can hold them."""
+    weak, made = scene.incident.evidence["optimizer"], _construction(scene, optimizer)
+    names = _in_the_place(scene, weak())
+    told = _replacement(scene, names[0], made, optimizer) if names and made else None
+    if told is None or made is None or told.line_id in {p.line_id for p in path}:
+        return None
+    return Finding(
+        cause="optimizer_misses_parameters",
+        confidence=Confidence.LIKELY,
+        facts=dict.fromkeys(EXAMPLE, "")
+        | {
+            "parameter": names[0],
+            "parameters": listed(names),
+            "count": str(len(names)),
+            "gone": str(len(names)),
+            "optimizer": optimizer,
+            "made": made.source,
+            "made_place": label(made),
+            "replaced": told.source,
+            "replaced_place": label(told),
+        },
+        tensors=(culprit(scene, None, *names, optimizer),),
+        events=tuple(Event(What.CAUSE, p) for p in (told, made)),
+        details=Details(None),
+        variant="replaced",
+    )
+
+
+def _in_the_place(scene: Scene, optimizer: torch.optim.Optimizer | None) -> tuple[str, ...]:
+    """The parameters of the module that has others, of the same shapes in the same order, than the
+    optimizer was given."""
+    held = [p for g in optimizer.param_groups for p in g["params"]] if optimizer else []
+    for owner, module in scene.names.held_modules:
+        own = dict(module.named_parameters())
+        alike = [p.shape for p in own.values()] == [p.shape for p in held]
+        if held and alike and not any(p is q for p in own.values() for q in held):
+            return tuple(f"{owner}.{name}" for name in own)
+    return ()
 
 
 def _variant(plain: object, unfrozen: object, replaced: Place | None) -> str:
