@@ -42,8 +42,8 @@ class Unseen:
             opt.step()
 
 class Seen:
-    def __init__(self, keys=None):
-        self.keys = torch.ones(2, 3) if keys is None else keys
+    def __init__(self, keys=None, size=2):
+        self.keys = torch.ones(size, 3) if keys is None else keys
 
 class Reader(torch.nn.Module):
     def __init__(self):
@@ -803,11 +803,29 @@ def test_an_object_that_the_loop_hands_on_is_told_and_not_copied() -> None:
     run(repaired)
 
 
-def test_a_memory_that_began_empty_is_not_copied() -> None:
-    cells = cells_of(BEGIN + BY_METHOD.replace("Seen(torch.ones(2, 3))", "Seen()"))
+@pytest.mark.parametrize("made", ["Seen()", "Seen(size=size)"])
+def test_a_memory_that_began_empty_is_not_copied(made: str) -> None:
+    text = BY_METHOD.replace("Seen(torch.ones(2, 3))", made)
+    cells = cells_of(BEGIN + "size = 2\n" + text)
     found = explained(cells)
     assert found.finding.variant == "carried"
     assert "deepcopy" not in edited(cells, found.rewrites[0])[1]
+
+
+def test_a_memory_that_another_function_fills_is_copied() -> None:
+    filled = """reader = Hidden()
+def read(x):
+    seen = Seen()
+    with torch.no_grad():
+        reader(x, seen)
+    return seen
+prefix = read(torch.rand(2, 3))
+"""
+    text = HANDED.replace("reader, prefix = Reader(), Seen(torch.ones(2, 3))\n", filled)
+    cells = cells_of(BEGIN + text)
+    repaired = edited(cells, explained(cells).rewrites[0])
+    line = "loss = reader(x + shift, copy.deepcopy(prefix))"
+    assert added(cells, repaired) == ["import copy", line]
 
 
 def test_a_handed_object_that_each_round_makes_is_not_to_blame() -> None:

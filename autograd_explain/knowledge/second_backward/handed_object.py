@@ -18,6 +18,7 @@ from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.loop_carried import handed_on
 from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Place
 from autograd_explain.program import called_name, is_of_package
 
@@ -26,8 +27,8 @@ from .made_outside import called_around, is_in_graph
 
 def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Place | None:
     """Where the call at the place is handed what holds the value of these names; None where that is
-    the program's own, something that is trained, or a memory that this call alone fills: a copy
-    would forget what it is for."""
+    the program's own, something that is trained, what the round itself makes, with its graph, or a
+    memory that this call alone fills: a copy would forget what it is for."""
     spot = expression_at(scene, call)
     paths = [path for name in names for path in paths_of(name)]
     for argument in () if spot is None else _arguments(spot):
@@ -36,23 +37,38 @@ def handed_object(scene: Scene, call: Place | None, names: Sequence[str]) -> Pla
             value = scene.slicer.value(argument)
             owner = live_object(scene, path) if value is MISSING else value
             own = _is_filled_by(scene, spot, argument, owner, path)
-            told = _keeps(owner) and not own and not _is_handed_on(scene, argument)
-            return scene.place_at(argument) if told else None
+            other = own or _is_handed_on(scene, argument) or _is_made_by_round(scene, argument)
+            return scene.place_at(argument) if _keeps(owner) and not other else None
     return None
 
 
 def _is_filled_by(scene: Scene, call: ExprAt, argument: ExprAt, owner: Any, path: str) -> bool:
     """Whether the object began empty, and no other call is handed it."""
-    made = [maker.node for maker in scene.slicer.makers(argument)]
+    made = list(scene.slicer.makers(argument))
     empty = [
-        isinstance(m, ast.Call) and called_name(m) == type(owner).__name__ and not given_by(m)
+        isinstance(m.node, ast.Call)
+        and called_name(m.node) == type(owner).__name__
+        and not any(_may_hold(scene.slicer.value(a)) for a in _arguments(m))
         for m in made
     ]
     if not empty or not all(empty):
         return False
     calls = (scene.slicer.at(source, node) for source, node in scene.index.nodes(ast.Call))
-    others = (c for c in calls if c.node is not call.node)
-    return not any(_is_same(scene, a, owner, path) for c in others for a in _arguments(c))
+    given = ((c, a) for c in calls if c.node is not call.node for a in _arguments(c))
+    return not any(
+        _is_same(scene, a, owner, path)
+        or any(c.scope.body is m.scope.body and _is_made_at(scene, a, m) for m in made)
+        for c, a in given
+    )
+
+
+def _is_made_at(scene: Scene, argument: ExprAt, maker: ExprAt) -> bool:
+    return any(made.node is maker.node for made in scene.slicer.makers(argument))
+
+
+def _may_hold(value: Any) -> bool:
+    """Whether an object that is given this may begin with it: a configuration holds no values."""
+    return value is MISSING or is_a(value, (torch.Tensor, list, tuple, dict))
 
 
 def kept_in_handed(scene: Scene) -> Iterator[tuple[NamedTensor, str, ExprAt]]:
@@ -120,12 +136,20 @@ def _is_made_by_round(scene: Scene, argument: ExprAt) -> bool:
         return False
     loops, at = failing_loops(scene), scene.slicer.place(argument)
     inner = loops.around(at)
-    made = [scene.slicer.place(maker) for maker in scene.slicer.makers(argument)]
+    makers = (m for maker in scene.slicer.makers(argument) for m in _calls_to(maker))
+    made = [scene.slicer.place(maker) for maker in makers]
     return any(
         any(loop.holds(place) for loop in (loops.loops if inner is None else (inner,)))
         or (place.function_id == at.function_id and inner is None)
         for place in made
     )
+
+
+def _calls_to(spot: ExprAt | None) -> Iterator[ExprAt]:
+    """A place, and the calls that led to it, innermost first."""
+    while spot is not None:
+        yield spot
+        spot = spot.scope.call
 
 
 def _is_handed_on(scene: Scene, argument: ExprAt) -> bool:
