@@ -89,6 +89,15 @@ PROGRAMS = {
         "u", "nxt[1:-1] = cur[1:-1] + r * cur[:-2] * cur[2:]",
         "        b = b.clone()\n        advance(a, b, r)",
     ),
+    "a layer's weight that each call clips": (
+        "class Critic(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.out = nn.Linear(4, 2)\n    def forward(self, x):\n"
+        "        with torch.no_grad():\n            self.out.weight.clamp_(-0.1, 0.1)\n"
+        "        return self.out(x)\nnet = Critic()\n",
+        "gap = net(w).sum()\n(gap - net(2 * w).square().sum()).backward()",
+        "net.out.weight", "self.out.weight.clamp_(-0.1, 0.1)",
+        'functional_call(self.out, {"weight": self.out.weight.clone()}, (x,))',
+    ),
 }  # fmt: skip
 
 

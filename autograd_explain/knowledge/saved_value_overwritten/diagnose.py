@@ -65,7 +65,8 @@ class Details:
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
     forward: tuple[Place, ...] = ()  #: what computed of an overwritten parameter what fails
-    readers: tuple[Place, ...] = ()  #: the lines that led to what saved any overwritten parameter
+    #: the lines that led to each that saved an overwritten parameter
+    readers: tuple[tuple[Place, ...], ...] = ()
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
     holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 from autograd_explain.inspect.facts.rebinding import (
@@ -56,6 +57,8 @@ def _proposed(site: Site[Details]) -> Iterator[Proposal]:
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
     if not found and site.details.parameter:
         yield from differing("write_first", _before_the_saver(site))
+        if edits := _copy_for_layer(site):
+            yield Proposal("clone_operand", edits)
 
 
 def _corrects(fix: str, site: Site[Details]) -> bool:
@@ -229,10 +232,25 @@ def _before_the_saver(site: Site[Details]) -> Edits | None:
     saved, changed = site.finding.event(What.SAVED), site.finding.event(What.CHANGED)
     if saved is None or changed is None:
         return None
-    goals = (saved.place, *saved.chain, *site.details.readers)
+    goals = (saved.place, *saved.chain, *chain.from_iterable(site.details.readers))
     writes = (changed.place, *changed.chain)
     moves = (called_sooner(site.program, write, *goals) for write in writes)
     return next((edits for edits in moves if edits), None)
+
+
+def _copy_for_layer(site: Site[Details]) -> Edits | None:
+    """`self.fc(x)` -> `torch.func.functional_call(self.fc, {"weight": self.fc.weight.clone()},
+    (x,))`, where this call alone saves parameters that are overwritten, and of itself only one."""
+    spot, fact = site.at(site.finding.place(What.SAVED)), site.finding.tensor(Role.CULPRIT)
+    call, savers = spot.call, {path[-1] for path in site.details.readers}
+    if call is None or call.keywords or fact is None or len(savers) != 1:
+        return None
+    layer, given = spot.code(call.func), ", ".join(map(spot.code, call.args))
+    own = [n.removeprefix(f"{layer}.") for n in fact.names if n.startswith(f"{layer}.")]
+    code = "{torch.func.functional_call}({function}, {{key}: {function}.{name}.clone()}, {given})"
+    parts = ((n, f'"{n}"') for n in own if n.isidentifier() and given)
+    made = (spot.replaced(code, name=n, key=k, given=f"({given},)") for n, k in parts)
+    return next((edits for edits in made if edits), None)
 
 
 def _at_the_saver(site: Site[Details]) -> Fixes:
