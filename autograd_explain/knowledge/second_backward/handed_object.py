@@ -54,7 +54,9 @@ def _is_filled_by(scene: Scene, call: ExprAt, argument: ExprAt, owner: Any, path
     if not empty or not all(empty):
         return False
     calls = (scene.slicer.at(source, node) for source, node in scene.index.nodes(ast.Call))
-    given = ((c, a) for c in calls if c.node is not call.node for a in _arguments(c))
+    ran = called_name(call.node)  # what the call runs may hand the object on
+    others = (c for c in calls if getattr(c.scope.body, "name", "") != ran)
+    given = ((c, a) for c in others if c.node is not call.node for a in _arguments(c))
     return not any(
         _is_same(scene, a, owner, path)
         or any(c.scope.body is m.scope.body and _is_made_at(scene, a, m) for m in made)
