@@ -34,8 +34,8 @@ def move(
     Within one block, or between cells at the top level; where the goal stands deeper, in a loop,
     the statement goes behind or before the loop.  None where a statement in between reads or writes
     what the moved one writes, or writes what it reads, unless that is not `checked` (then it only
-    goes ahead of nothing that gives a name it reads a value, or reads one that it gives a value);
-    where what a call changes is to be `unseen` by the goal, that one may read it.
+    goes ahead of nothing that gives a name it reads a value, and no block of what reads a name that
+    it binds); where what a call changes is to be `unseen` by the goal, that one may read it.
     """
     tree, other = tree_at(program, place), tree_at(program, goal)
     run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
@@ -53,7 +53,7 @@ def move(
         return None
     if any(effects(s).barrier for s in run):
         return None
-    if at < start and any(_needs(s, b) or _needs(b, s) for s in run for b in between):
+    if at < start and any(_needs(s, b) or _in_the_way(s, b) for s in run for b in between):
         return None
     drafts = Drafts()
     drafts[tree].move(run, level, after, drafts[other])
@@ -76,6 +76,11 @@ def _needs(statement: Statement, earlier: Statement) -> bool:
     """Whether it reads a name that an earlier one binds, and that it does not bind as a block."""
     small = isinstance(statement, cst.BaseSmallStatement)
     return reads_any(statement, bound_in(earlier) - (set() if small else bound_in(statement)))
+
+
+def _in_the_way(block: Statement, passed: Statement) -> bool:
+    """Whether a block binds a name that what it passes reads; an assignment is moved for that."""
+    return isinstance(block, cst.BaseCompoundStatement) and _needs(passed, block)
 
 
 def _may_pass(run: list[Statement], between: list[Statement], unseen: bool) -> bool:
