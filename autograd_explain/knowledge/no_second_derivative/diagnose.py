@@ -92,8 +92,7 @@ def _tensors(scene: Scene, function: str) -> tuple[TensorFact, ...]:
     ]
     derivative = derivative_names(scene, calls[0]) if len(calls) == 1 else ()
     result = stored_names(scene, applied[0]) if len(applied) == 1 else ()
-    names = (*derivative, *result)
-    return (TensorFact(Role.CULPRIT, names),) if names else ()
+    return tuple(TensorFact(Role.CULPRIT, names) for names in (derivative, result) if names)
 
 
 def _creates_graph(call: ExprAt) -> bool:
