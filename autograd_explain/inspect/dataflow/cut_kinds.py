@@ -9,6 +9,7 @@ import ast
 from enum import Enum
 from typing import Any
 
+from ...arguments import bind, given_by
 from ...program import called_name, last_name
 from . import safe_lookup
 from .expression import ExprAt
@@ -129,18 +130,17 @@ def _of_call(spot: ExprAt, node: ast.Call, function: Any) -> CutKind | None:
 
 def takes_derivative(function: Any) -> bool:
     """Whether a live callable is `torch.autograd.grad`, or `jacobian` and its like."""
-    own = getattr(function, "__module__", None)
-    if own == "torch.autograd":
-        return getattr(function, "__name__", None) == "grad"
-    return own == "torch.autograd.functional" and safe_lookup.is_function(function)
+    if not safe_lookup.is_function(function):
+        return False
+    alone = (function.__module__, function.__name__) == ("torch.autograd", "grad")
+    return bool(alone or function.__module__ == "torch.autograd.functional")
 
 
 def _keeps_graph(node: ast.Call, function: Any) -> bool:
     """By keyword, or by position, as `hessian(f, x, True)` says it."""
-    position = function.__code__.co_varnames.index("create_graph")
-    given = node.args[position : position + 1]
-    by_position = any(not (isinstance(a, ast.Constant) and not a.value) for a in given)
-    return by_position or _is_true(node, "create_graph")
+    code = function.__code__
+    given = bind(code.co_varnames[: code.co_argcount], given_by(node)).get("create_graph")
+    return given is not None and not _is_false(given)
 
 
 def _is_foreign(function: Any) -> bool:
@@ -168,10 +168,11 @@ def _names_integer_type(node: ast.Call) -> bool:
 
 def _is_true(node: ast.Call, keyword: str) -> bool:
     """Whether a keyword is given and not a literal False."""
-    for k in node.keywords:
-        if k.arg == keyword:
-            return not (isinstance(k.value, ast.Constant) and not k.value.value)
-    return False
+    return any(k.arg == keyword and not _is_false(k.value) for k in node.keywords)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
 
 
 def makes_leaf(node: ast.AST) -> bool:
@@ -180,11 +181,8 @@ def makes_leaf(node: ast.AST) -> bool:
         return False
     name = called_name(node)
     if name == "Parameter":
-        return not any(
-            k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and not k.value.value
-            for k in node.keywords
-        )
+        return not any(k.arg == "requires_grad" and _is_false(k.value) for k in node.keywords)
     if name == "requires_grad_":
         given = [*node.args, *(k.value for k in node.keywords)]
-        return not (given and isinstance(given[0], ast.Constant) and not given[0].value)
+        return not (given and _is_false(given[0]))
     return _is_true(node, "requires_grad")

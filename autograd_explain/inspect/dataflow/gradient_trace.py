@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from .cut_kinds import (
-    CutKind,
-    cut_of,
-    is_about_shape,
-    makes_leaf,
-    takes_derivative,
-)
+from .cut_kinds import CutKind, cut_of, is_about_shape, makes_leaf, takes_derivative
 from .expression import ExprAt
 from .grad_mode import Off, switched_off_around
 from .reaching_definitions import Each, key_of

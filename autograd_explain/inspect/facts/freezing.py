@@ -52,7 +52,8 @@ def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
     values = [v for v in map(slicer.value, modules) if isinstance(v, torch.nn.Module)]
     roots = _named_owners(scene, values)
     owners = [*values, *(m for _, m in roots)]
-    freezers = list(freezers_of(scene))
+    flags = list(_flags_set(scene))
+    freezers = [s for s, flag in flags if _is_false(flag)]
     found = [s for s in freezers if _concerns(scene, s, owners)]
     if len(freezers) == 1 and not any(v is not MISSING for v in _frozen_by(scene, freezers[0])):
         found = freezers  # what a returned function froze cannot be read, but nothing else did
@@ -60,8 +61,9 @@ def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
         # Whose forward it was is unknown (several objects of one class): what is frozen now.
         found = [s for s in freezers if any(map(_is_frozen, _frozen_by(scene, s)))]
     found = found or [s for s in freezers if _called_with(scene, s, owners)]
-    asked = found[:1] or [s for s, flag in _flags_set(scene) if not _is_false(flag)]
-    helped = [(s, *h) for s in asked if (h := _handing_call(scene, s, owners)) is not None]
+    first = found[:1] or [s for s, flag in flags if not _is_false(flag)]
+    asked = [(s, flag) for s, flag in flags if s in first]
+    helped = [(s, *h) for s, flag in asked if (h := _handing_call(scene, s, flag, owners))]
     found = found or [s for s, *_ in helped]
     statement = found[0] if found else None
     froze = [] if statement is None else _frozen_by(scene, statement)
@@ -160,17 +162,16 @@ def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> b
 
 
 def _handing_call(
-    scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]
+    scene: Scene, spot: ExprAt, flag: ast.expr, owners: list[torch.nn.Module]
 ) -> tuple[ExprAt, torch.nn.Module] | None:
-    """The newest call that hands one of the modules to a function which sets its flags, to False,
+    """The newest call that hands one of the modules to the function which sets its flags, to False,
     and computes nothing with it; and the module."""
     slicer, function = scene.slicer, spot.scope.source.function_around(spot.node)
-    flags = (flag for s, flag in _flags_set(scene) if s.node is spot.node)
-    if function is None or (flag := next(flags, None)) is None:
+    if function is None:
         return None
+    named = flag.id if isinstance(flag, ast.Name) else ""
     for source, call in scene.index.calls_of(function.name):
         given = bound_arguments(function, call)
-        named = flag.id if isinstance(flag, ast.Name) else ""
         set_to = given.get(named) or default(function, named) if named else flag
         for name, value in given.items():
             if name == "self" or _computes_with(function, name):

@@ -88,7 +88,7 @@ def _tensors(scene: Scene, function: str) -> tuple[TensorFact, ...]:
     applied = [
         scene.slicer.at(source, call)
         for source, call in scene.index.nodes(ast.Call, naming=("apply",))
-        if function and ast.unparse(call.func).endswith(f"{function}.apply")
+        if ast.unparse(call.func).split(".")[-2:] == [function, "apply"]
     ]
     derivative = derivative_names(scene, calls[0]) if len(calls) == 1 else ()
     result = stored_names(scene, applied[0]) if len(applied) == 1 else ()

@@ -21,9 +21,9 @@ def _copied(site: Site[Details], method: str = "detach().clone") -> Edits | None
 def _of_any(site: Site[Details], method: str) -> Edits | None:
     call = site.call
     plain = call is not None and site.imports.full(ast.unparse(call.func)) == "torch.tensor"
-    if call is None or not plain or not {k.arg for k in call.keywords} <= _OPTIONS:
+    if call is None or site.details.asked or not plain:
         return None
-    if site.details.asked:
+    if not {k.arg for k in call.keywords} <= _OPTIONS:
         return None
     return site.replaced(f"{{torch.as_tensor}}{{arguments}}.{method}()")
 

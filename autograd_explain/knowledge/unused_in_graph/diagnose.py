@@ -1,6 +1,6 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that the graph does not use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,12 +72,12 @@ EXAMPLE = {
 class Details:
     """What the rewrites go by."""
 
-    cuts: tuple[tuple[Place | None, CutKind | OffBy], ...]
-    unrecorded: tuple[Place, ...]  #: the operations that recording was off for
-    source: str  #: the used tensor, where it can be named in the place of the input
-    asked: Place | None  #: where the input is asked for
-    several: bool  #: inputs, and nothing is known of this one
-    reached: bool  #: whether the graph may lead to one of the inputs
+    cuts: tuple[tuple[Place | None, CutKind | OffBy], ...] = ()
+    unrecorded: tuple[Place, ...] = ()  #: the operations that recording was off for
+    source: str = ""  #: the used tensor, where it can be named in the place of the input
+    asked: Place | None = None  #: where the input is asked for
+    several: bool = False  #: inputs, and nothing is known of this one
+    reached: bool = False  #: whether the graph may lead to one of the inputs
     whole: str = ""  #: of which parts are asked for that were taken beside the graph
     parts: tuple[PartAsked, ...] = ()
     dead: tuple[Unread, ...] = ()
@@ -180,27 +180,16 @@ def _of_numbers(
 ) -> Finding[Details]:
     """Objects were given what depends on the input, and kept the numbers."""
     first = kept[0]
-    other = tensor_fact(scene, first.tensor, first.name, role=Role.OTHER)
-    return finding_from_message(
+    return _of_call(
         scene,
-        "unused_in_graph",
-        EXAMPLE,
-        facts={
-            "tensor": best_name(asked),
-            "root": roots[0].text if roots else asked_by_library(scene),
-            "used": first.name,
-            "value": first.value.text,
-            "cut": first.kept.place.source,
-            "cut_place": label(first.kept.place),
-            "inputs": str(len(differentiated(scene))),
-        },
-        at=first.kept.place,
-        variant="numbers",
-        confidence=Confidence.LIKELY,
-        tensors=(replace(asked, names=(*asked.names, first.value.text)), other),
+        "numbers",
+        replace(asked, names=(*asked.names, first.value.text)),
+        roots,
+        first.kept.place,
+        Details(kept=tuple(k.kept for k in kept)),
+        facts={"tensor": best_name(asked), "used": first.name, "value": first.value.text},
+        others=(tensor_fact(scene, first.tensor, first.name, role=Role.OTHER),),
         more=[Event(What.CAUSE, k.kept.place) for k in kept[1:]],
-    ).with_details(
-        Details((), (), "", None, several=False, reached=False, kept=tuple(k.kept for k in kept))
     )
 
 
@@ -208,58 +197,58 @@ def _of_package(
     scene: Scene, asked: TensorFact, roots: list[ExprAt], exchange: Exchange
 ) -> Finding[Details]:
     """A package gives the module other parameters while its forward pass runs."""
-    place = scene.slicer.place(exchange.call)
-    return finding_from_message(
-        scene,
-        "unused_in_graph",
-        EXAMPLE,
-        facts={
-            "tensor": best_name(asked),
-            "root": roots[0].text if roots else asked_by_library(scene),
-            "cut": exchange.call.text,
-            "cut_place": label(place),
-            "inputs": str(len(differentiated(scene))),
-        },
-        at=exchange.call,
-        variant="package",
-        confidence=Confidence.LIKELY,
-        tensors=(asked,),
-    ).with_details(
-        Details(
-            (),
-            (),
-            "",
-            None,
-            several=False,
-            reached=False,
-            given=(place, exchange.module.text),
-        )
-    )
+    given = (scene.slicer.place(exchange.call), exchange.module.text)
+    return _of_call(scene, "package", asked, roots, exchange.call, Details(given=given))
 
 
 def _of_again(
     scene: Scene, asked: TensorFact, roots: list[ExprAt], again: MadeAgain
 ) -> Finding[Details]:
     """A call on the way to the result computes the value again."""
+    return _of_call(
+        scene,
+        "again",
+        asked,
+        roots,
+        again.call,
+        Details(handed=again.handed),
+        facts={"maker": again.made.text, "value": again.shared.text},
+        more=[scene.event_at(What.CREATED, again.made)],
+    )
+
+
+def _of_call(
+    scene: Scene,
+    variant: str,
+    asked: TensorFact,
+    roots: list[ExprAt],
+    at: ExprAt | Place,
+    details: Details,
+    *,
+    facts: Mapping[str, str] | None = None,
+    others: tuple[TensorFact, ...] = (),
+    more: Sequence[Event] = (),
+) -> Finding[Details]:
+    """What a line of the user's, which is told as the cause, does past the input."""
+    place = at if isinstance(at, Place) else scene.slicer.place(at)
+    known = {
+        "tensor": best_name(asked),
+        "root": roots[0].text if roots else asked_by_library(scene),
+        "cut": at.source if isinstance(at, Place) else at.text,
+        "cut_place": label(place),
+        "inputs": str(len(differentiated(scene))),
+    }
     return finding_from_message(
         scene,
         "unused_in_graph",
         EXAMPLE,
-        facts={
-            "tensor": best_name(asked),
-            "root": roots[0].text,
-            "maker": again.made.text,
-            "value": again.shared.text,
-            "cut": again.call.text,
-            "cut_place": label(scene.slicer.place(again.call)),
-            "inputs": str(len(differentiated(scene))),
-        },
-        at=again.call,
-        variant="again",
+        facts=known | dict(facts or {}),
+        at=at,
+        variant=variant,
         confidence=Confidence.LIKELY,
-        tensors=(asked,),
-        more=(scene.event_at(What.CREATED, again.made),),
-    ).with_details(Details((), (), "", None, several=False, reached=False, handed=again.handed))
+        tensors=(asked, *others),
+        more=more,
+    ).with_details(details)
 
 
 def _handed_in(scene: Scene) -> tuple[Cut, ...]:
