@@ -93,6 +93,8 @@ class _Records(pickle.Unpickler):
             return super().find_class(module, name)
         if f"{module}.{name}" == "torch.storage._load_from_bytes":
             return _storage
+        if f"{module}.{name}" == "builtins.getattr":  # so Python 3.11.0 to 3.11.3 name a member
+            return _member
         if module.startswith(f"{_PACKAGE}."):
             found = getattr(importlib.import_module(module), name, None)
             if _is_record(found):
@@ -111,6 +113,12 @@ def _is_record(kind: object) -> bool:
         return False
     named = issubclass(kind, tuple) and hasattr(kind, "_fields")
     return dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum) or named
+
+
+def _member(kind: object, name: str) -> enum.Enum:
+    if isinstance(kind, type) and issubclass(kind, enum.Enum) and name in kind.__members__:
+        return kind.__members__[name]
+    raise pickle.UnpicklingError(f"{kind}.{name} is no part of a message")
 
 
 def _storage(data: bytes) -> Any:

@@ -18,6 +18,16 @@ class Bomb:
         return os.system, ("echo boom > boom.txt",)
 
 
+class Named:
+    """Pickled by `getattr`, as Python 3.11.0 to 3.11.3 pickle the members of enumerations."""
+
+    def __init__(self, *named: object) -> None:
+        self.named = named
+
+    def __reduce__(self):
+        return getattr, self.named
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -29,6 +39,19 @@ class Bomb:
 )
 def test_records_and_plain_values_arrive(value):
     assert decode(encode(value)[8:]) == value
+
+
+def test_a_member_that_is_pickled_by_its_name_arrives():
+    assert decode(pickle.dumps(Named(Outcome, "VERIFIED"))) is Outcome.VERIFIED
+
+
+@pytest.mark.parametrize(
+    "named",
+    [(Outcome, "__init__"), (Verdict, "__init__"), (Outcome.VERIFIED, "name"), ("", "join")],
+)
+def test_nothing_else_is_taken_by_its_name(named):
+    with pytest.raises(pickle.UnpicklingError):
+        decode(pickle.dumps(Named(*named)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64, torch.bool])
