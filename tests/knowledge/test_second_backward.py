@@ -235,6 +235,25 @@ for _ in range(3):
         "carried",
         "            item.mem = item.mem.detach()",
     ),
+    "a mean of each loss, in objects of a dictionary": (
+        """
+class Mean:
+    def __init__(self):
+        self.value = None
+    def update(self, new):
+        self.value = new if self.value is None else 0.9 * self.value + 0.1 * new
+        return self.value
+means, net = {"a": Mean(), "b": Mean()}, nn.Linear(3, 2)
+# %%
+for x in torch.randn(3, 4, 3):
+    losses = dict(zip(means, net(x).square().mean(0)))
+    loss = sum(l / means[name].update(l) + l for name, l in losses.items())
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "        item.value = item.value.detach()",
+    ),
     "a list that every round makes anew": (
         """
 net = nn.Linear(3, 1)

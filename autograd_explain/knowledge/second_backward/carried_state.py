@@ -23,19 +23,21 @@ from autograd_explain.program import expression_of
 
 from .freed_part import FreedPart, leading_to
 
-_INDEX = re.compile(r"\[\d+\]")
+_INDEX = re.compile(r"\[(?:\d+|'[^']*')\]")
 _CONTAINERS = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential)
-_EACH = re.compile(r"(.+)\[\d+\]\.(\w+)")
+_DICTS = (dict, torch.nn.ModuleDict)
+_EACH = re.compile(rf"(.+){_INDEX.pattern}\.(\w+)")
 
 
 @dataclass(frozen=True)
 class Each:
     """Objects in a container, several of which carry tensors under these attributes; `all` says
-    that every one does."""
+    that every one does, `keyed` that they are the values of a dictionary."""
 
     container: str
     attributes: tuple[str, ...]
     all: bool
+    keyed: bool
 
 
 @dataclass(frozen=True)
@@ -118,14 +120,15 @@ def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
         match = _EACH.fullmatch(named.name)
         if match is not None:
             found.setdefault(match[1], {})[match[2]] = None
-    for container, attributes in found.items():
-        value = in_frame(expression_of(container), frame)
-        count = len(value) if is_a(value, _CONTAINERS) else 0  # type: ignore[arg-type]
-        paths = [[f"{container}[{i}].{a}" for a in attributes] for i in range(count)]
+    for container in sorted(found, key=lambda name: head_of(name) not in frame.f_locals):
+        value, attributes = in_frame(expression_of(container), frame), found[container]
+        keyed = is_a(value, _DICTS)
+        keys = map(repr, value) if keyed else range(len(value)) if is_a(value, _CONTAINERS) else ()  # type: ignore[arg-type]
+        paths = [[f"{container}[{key}].{a}" for a in attributes] for key in keys]
         have = [[in_frame(expression_of(p), frame) for p in each] for each in paths]
         carry = [all(isinstance(v, torch.Tensor) for v in each) for each in have]
         if sum(carry) > 1:
-            return Each(container, (*attributes,), all(carry))
+            return Each(container, (*attributes,), all(carry), keyed)
     return None
 
 

@@ -231,10 +231,11 @@ def _each_detached(site: Site[Details], each: Each) -> Edits | None:
     """`for item in net: item.mem = item.mem.detach()` behind the failing line."""
     lines = [f"item.{name} = item.{name}.detach()" for name in each.attributes]
     if not each.all:
-        first = f'if hasattr(item, "{each.attributes[0]}"):'
+        first = f'if getattr(item, "{each.attributes[0]}", None) is not None:'
         lines = [first, *(f"    {line}" for line in lines)]
     code = "".join(f"    {line}\n" for line in lines)
-    return site.behind(f"for item in {{each}}:\n{code}", each=each.container)
+    values = ".values()" if each.keyed else ""
+    return site.behind(f"for item in {{each}}{values}:\n{code}", each=each.container)
 
 
 def _filled_first(site: Site[Details]) -> Iterator[Proposal]:
