@@ -343,6 +343,39 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
         "written_into",
         ["self.loc.copy_(-x.mean(0))", "self.scale.copy_(x.std(0))"],
     ),
+    "values that a function sets by name": (
+        """
+def load(model, state):
+    for name, value in state.items():
+        setattr(model, name, nn.Parameter(value))
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+load(net, {"weight": torch.ones(1, 3), "bias": torch.ones(1)})
+""",
+        "optimizer_misses_parameters",
+        "written_into",
+        ["with torch.no_grad():", "getattr(model, name).copy_(value)"],
+    ),
+    "a method that keeps what a function gives back": (
+        """
+def load(model, size):
+    model.last = nn.Linear(4, size)
+    return ["last"]
+class Tuner:
+    def __init__(self, lr=0.1):
+        self.net = nn.Sequential()
+        self.net.first, self.net.last = nn.Linear(3, 4), nn.Linear(4, 1)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=lr)
+    def load(self):
+        self.loaded = load(self.net, 2)
+tuner = Tuner()
+tuner.load()
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "add_new",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net")],
+    ),
     "a rate that an update without recording uses": (
         """
 class Adapted(nn.Module):

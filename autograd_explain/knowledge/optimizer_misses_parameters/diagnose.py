@@ -46,11 +46,12 @@ _SHOWN = 4
 class Details:
     """What the rewrites go by."""
 
+    names: tuple[str, ...]  #: of the parameters
     replaced: Place | None  #: where the parameters were, at the level of the optimizer
     attributes: tuple[Place, ...] = ()  #: where a module keeps plain tensors
     unfrozen: tuple[Place, ...] = ()  #: the lines, outermost first, that switched the flag on
     put_in: tuple[Place, ...] = ()  #: the lines, outermost first, that made what is in their place
-    renewed: tuple[Place, ...] = ()  #: each `self.w = nn.Parameter(…)` that gave one another
+    renewed: tuple[Place, ...] = ()  #: each `layer.w = nn.Parameter(…)` that gave one another
     rebound: Place | None = None  #: `x = f(x)`, which gives the name a new leaf in every round
 
 
@@ -100,7 +101,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
-        details=Details(None if plain else later or replaced, plain, unfrozen, put_in, renewed),
+        details=Details(
+            names, None if plain else later or replaced, plain, unfrozen, put_in, renewed
+        ),
         variant=_variant(plain, unfrozen, replaced),
         awaited=names[:1] if missing else (),
         awaits_steps=True,
@@ -133,7 +136,7 @@ def _of_rounds(scene: Scene) -> Finding[Details] | None:
             },
             tensors=(culprit(scene, None, name, optimizer),),
             events=tuple(Event(What.CAUSE, p) for p in (place, made) if p is not None),
-            details=Details(None, rebound=place),
+            details=Details((name,), None, rebound=place),
             variant="rebound",
             awaited=(name,),
             awaits_steps=True,
@@ -166,7 +169,7 @@ def _of_replaced(scene: Scene, optimizer: str, path: tuple[Place, ...]) -> Findi
         },
         tensors=(culprit(scene, None, *names, optimizer),),
         events=tuple(Event(What.CAUSE, p) for p in (told, made)),
-        details=Details(None),
+        details=Details(names, None),
         variant="replaced",
     )
 
@@ -212,8 +215,8 @@ def _put_in(
 
 
 def _renewed(scene: Scene, missing: tuple[torch.Tensor, ...]) -> tuple[Place, ...]:
-    """Each statement of a method that gave a module one of the parameters in the place of one that
-    it had before; () where one came otherwise."""
+    """Each statement of a function that gave a module one of the parameters in the place of one
+    that it had before; () where one came otherwise."""
     newer = scene.incident.evidence.get("newer")
     created = [scene.history.creation(parameter) for parameter in missing if newer]
     places = tuple(dict.fromkeys(c.place for c in created if c is not None))
@@ -222,10 +225,14 @@ def _renewed(scene: Scene, missing: tuple[torch.Tensor, ...]) -> tuple[Place, ..
 
 def _renews(scene: Scene, place: Place) -> bool:
     node = scene.program.statement_at(place)
-    if not isinstance(node, ast.Assign) or place.function in (None, "__init__"):
+    if place.function in (None, "__init__"):
         return False
-    own = [ast.unparse(target).startswith("self.") for target in node.targets]
-    return own == [True] and called_name(node.value) == "Parameter"
+    match node:
+        case ast.Assign(targets=[ast.Attribute()], value=value):
+            return called_name(value) == "Parameter"
+        case ast.Expr(ast.Call(func=ast.Name("setattr"), args=[_, _, value])):
+            return called_name(value) == "Parameter"
+    return False
 
 
 def _plain_attributes(scene: Scene) -> tuple[Place, ...]:

@@ -26,10 +26,13 @@ _TWO = 2
 _LISTS = ("parameters", "named_parameters", "modules", "named_modules", "children")
 
 
-def group_added(program: Program, made: Place, unfrozen: tuple[Place, ...]) -> Edits | None:
+def group_added(
+    program: Program, made: Place, unfrozen: tuple[Place, ...], names: tuple[str, ...] = ()
+) -> Edits | None:
     """`net.layer4.requires_grad_(True)` -> the same, then `opt.add_param_group(…)` with what the
     optimizer made at `made` does not hold of `net.layer4`, where its name can be read.
-    `unfrozen` are the lines that switched the flags on, or put the module in, outermost first."""
+    `unfrozen` are the lines that switched the flags on, or put the module in, outermost first;
+    `names` are those of the parameters."""
     tree, making = statement_at(program, made)
     target = next(iter(targets(making)), None) if making is not None else None
     optimizer = "" if target is None else dotted(target)
@@ -37,7 +40,7 @@ def group_added(program: Program, made: Place, unfrozen: tuple[Place, ...]) -> E
         return None
     for other, own in _readable(program, (tree, making), optimizer, unfrozen):
         own = _whole(other, own)
-        module = _module(own)
+        module = _module(own, {part for name in names for part in name.split(".")})
         if module is not None:
             return Draft(other).after(own, _group(target, module)).edits()
     return None
@@ -106,16 +109,17 @@ def _whole(tree: Tree, own: Statement) -> Statement:
     return loops[-1] if loops else own
 
 
-def _module(own: Statement) -> cst.BaseExpression | None:
+def _module(own: Statement, parts: set[str]) -> cst.BaseExpression | None:
     """`net.layer4` of `net.layer4.requires_grad_(True)`, of a loop over its parameters, of
-    `unfreeze(net.layer4)` and of `net.layer4 = Block()`."""
-    if isinstance(own, cst.Assign):
-        return next((node for node in targets(own) if _is_path(node)), None)
+    `unfreeze(net.layer4)`, of `net.layer4 = Block()` and of `loaded = load_into(net.layer4)`,
+    where the parameters' names have it as a part."""
     call = own.iter if isinstance(own, cst.For) else getattr(own, "value", None)
-    if not isinstance(call, cst.Call):
-        return None
-    given = (called_on(call), *(arg.value for arg in positional(call)))
-    return next((node for node in given if node is not None and _is_path(node)), None)
+    inner = call if isinstance(call, cst.Call) else None
+    given = () if inner is None else (called_on(inner), *(a.value for a in positional(inner)))
+    made = targets(own) if isinstance(own, cst.Assign) else ()
+    found = [n for n in (*made, *given) if n is not None and _is_path(n)]
+    named = (n for n in found if (dotted(n) or "").rpartition(".")[2] in parts)
+    return next(named, next(iter(found), None))
 
 
 def _is_path(node: cst.BaseExpression) -> bool:

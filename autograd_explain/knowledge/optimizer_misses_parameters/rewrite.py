@@ -21,9 +21,17 @@ from .diagnose import Details
 from .late_group import all_held, group_added
 from .replaced_parameters import assigns
 
+_COPIED = "with {torch}.no_grad():\n    getattr({of}, {key}).copy_({v})"
+
 
 def _written_into(program: Program, place: Place) -> Edits | None:
-    """`self.w = nn.Parameter(v)` -> `self.w.copy_(v)`, without recording."""
+    """`layer.w = nn.Parameter(v)` -> `layer.w.copy_(v)`, without recording, and the same for
+    `setattr(layer, name, nn.Parameter(v))`."""
+    spot = Spot(program, place)
+    match spot.statement:
+        case ast.Expr(ast.Call(args=[owner, name, ast.Call(args=[given])])):
+            of, key, v = (spot.code(node) for node in (owner, name, given))
+            return spot.instead(_COPIED, of=of, key=key, v=v)
     tree, statement = statement_at(program, place)
     made = statement.value if isinstance(statement, cst.Assign) else None
     if not isinstance(made, cst.Call) or len(made.args) != 1:
@@ -51,5 +59,6 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
     fix = "move_optimizer" if edits != moved else "repeat_optimizer"
     yield from differing(fix, moved)
+    put_in = finding.details.put_in
     if moved is None:  # it is made where its names are not those of the replacement
-        yield from differing("add_new", group_added(program, made, finding.details.put_in))
+        yield from differing("add_new", group_added(program, made, put_in, finding.details.names))
