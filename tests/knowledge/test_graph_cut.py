@@ -250,6 +250,18 @@ weighted(torch.ones(3, requires_grad=True), np.ones(3)).sum().backward()
         "numpy",
         ["a = x", "b = torch.sin(a) * torch.as_tensor(w)", "return b"],
     ),
+    "an array times what is computed of another": (
+        """
+import numpy as np
+def outside(x, w):
+    a = x.detach().numpy()
+    b = (a * (1 - w)).sum()
+    return torch.tensor(b)
+outside(torch.ones(3, requires_grad=True), np.zeros(3, "float32")).backward()
+""",
+        "numpy",
+        ["a = x", "b = (a * (1 - torch.as_tensor(w))).sum()", "return b"],
+    ),
     "values sorted into bins": (
         """
 shift = torch.zeros(1, requires_grad=True)
@@ -301,6 +313,30 @@ total.backward()
         ["return self.x.clone()"],
     ),
 }
+
+
+TERMS = """
+class Loss:
+    def __init__(self, weight):
+        self.weight = weight
+    def __call__(self, scores):
+        loss = torch.tensor(scores.detach().sum().item())
+        if @:
+            loss = loss + self.weight * scores.square().sum()
+        return loss
+net, loss = nn.Linear(3, 1), Loss(0.0)
+value = loss(net(torch.rand(2, 3)))
+value.backward()
+"""
+
+
+@pytest.mark.parametrize("taken", ["self.weight", "not self.weight == 0", "self.weight > 0"])
+def test_a_term_that_a_setting_leaves_out_has_no_part(taken: str) -> None:
+    finding = explained(cells_of(TORCH + "# %%" + TERMS.replace("@", taken))).finding
+    assert finding.facts["operation"].startswith("scores.detach()")
+    # Here nothing tells that the term was left out.
+    unknown = TERMS.replace("@", taken).replace("value = ", "loss.weight = 0.0\nvalue = ")
+    assert not explained(cells_of(TORCH + "# %%" + unknown)).finding.facts["operation"]
 
 
 SUMS = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from ...program_index import index_of
+from .branches import in_branch_not_taken
 from .calls import from_call
 from .expression import ExprAt, Scope
 from .protocol import Slicing
@@ -22,7 +23,9 @@ def insertions(slicer: Slicing, base: ExprAt, part: Part) -> list[ExprAt]:
     for scope, key in _aliases(slicer, base):
         for statement in statements_of(scope.body):
             put = inserted(statement, key, part, length)
-            found += [ExprAt(scope, v, p) for v, p in put if not in_empty_loop(slicer, scope, v)]
+            ran = (v for v in put if not in_empty_loop(slicer, scope, v[0]))
+            ran = (v for v in ran if not in_branch_not_taken(slicer, scope, v[0], scope.body))
+            found += [ExprAt(scope, v, p) for v, p in ran]
     return found
 
 

@@ -63,8 +63,8 @@ class _Detour:
     def foreign(self, node: ast.expr) -> list[ast.Name | ast.Attribute]:
         """The arrays from elsewhere that an expression computes with."""
         sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
-        named = (n for n in sides if isinstance(n, (ast.Name, ast.Attribute)))
-        return [n for n in named if not (self.computes(n) or _is_number(self, n))]
+        named = (n for side in sides if not self.computes(side) for n in _named(side))
+        return [n for n in named if not _is_number(self, n)]
 
     @property
     def returns(self) -> list[ast.Call]:
@@ -181,6 +181,14 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
         if isinstance(n, ast.Call) and called_name(n) in _RETURNS and n.args
         and (contains(n.args[0], left) or reads(n.args[0], arrays))
     ]  # fmt: skip
+
+
+def _named(node: ast.expr) -> list[ast.Name | ast.Attribute]:
+    """What stands by name in an operand: `mask` of `1 - mask`."""
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        inner = (n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr))
+        return [found for n in inner for found in _named(n)]
+    return [node] if isinstance(node, (ast.Name, ast.Attribute)) else []
 
 
 def _is_number(detour: _Detour, node: ast.Name | ast.Attribute) -> bool:
