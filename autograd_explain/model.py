@@ -261,8 +261,10 @@ class Event:
 
     def to_dict(self) -> dict[str, object]:
         inside = {} if self.inside is None else {"inside": self.inside.to_dict()}
+        chain = {"chain": [place.to_dict() for place in self.chain]} if self.chain else {}
         return {
             **inside,
+            **chain,
             "what": self.what.value,
             "place": None if self.place is None else self.place.to_dict(),
             "op": self.op,

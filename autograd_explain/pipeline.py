@@ -141,6 +141,8 @@ def inspect(
     """What is found, and the part of the graph that it is about; the Scene ends here."""
     scene = _scene(incident, match)
     finding = diagnose(incident, scene, causes)
+    with guarded("calls"):
+        finding = finding if scene is None else scene.with_calls(finding)
     return finding, picture(scene, finding)
 
 

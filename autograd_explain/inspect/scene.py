@@ -7,13 +7,16 @@ user's code again, changes a tensor, or keeps one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
+from itertools import takewhile
+from typing import TypeVar
 
 import torch
 
 from ..incident import Incident
 from ..match import Match
-from ..model import Certainty, Event, Place, Relation, Role, TensorFact, What
+from ..model import Certainty, Event, Finding, Place, Relation, Role, TensorFact, What
 from ..program import Program
 from ..program_index import ProgramIndex, index_of
 from .dataflow import ExprAt, GradientTracer, Slicer, failing_spots
@@ -25,6 +28,7 @@ from .live.shapes import shape_of
 from .shadow import InferredHistory
 
 _LONGEST_CHAIN = 10  #: calls around an expression that an event tells
+D = TypeVar("D")
 
 
 class Scene:
@@ -175,6 +179,29 @@ class Scene:
             call = call.scope.call
         place = self.slicer.place(spot)
         return Event(what, place, op, chain=tuple(reversed(chain)), relation=relation)
+
+    def with_calls(self, finding: Finding[D]) -> Finding[D]:
+        """The finding with the calls that led to its lines in files beside the notebook, too."""
+        events = tuple(
+            e if e.chain or e.place is None else replace(e, chain=self._calls_to(e.place))
+            for e in finding.events
+        )
+        return replace(finding, events=events)
+
+    def _calls_to(self, place: Place) -> tuple[Place, ...]:
+        """The calls that all ways to the function of a line in a file have in common."""
+        source = self.program.source_at(place) if place.file and self.program.is_notebook else None
+        function = None if source is None else source.function_at(place)
+        if function is None:
+            return ()
+        lines = range(function.lineno, (function.end_lineno or 0) + 1)
+        ways: list[tuple[Place, ...]] = []
+        for step in self.inferred.steps:
+            inside = [p.file == place.file and p.line in lines for p in step.path]
+            ways += [step.path[: inside.index(True)]] if any(inside) else []
+        levels = zip(*(way[::-1] for way in ways), strict=False)
+        common = takewhile(lambda places: len({p.line_id for p in places}) == 1, levels)
+        return tuple(places[0] for places in common)[:_LONGEST_CHAIN][::-1]
 
     def place_at(self, spot: ExprAt | None) -> Place | None:
         """The place of an expression."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Diagnosis, Rewrite
+from ..model import Diagnosis, Event, Place, Rewrite
 from .diff import Hunk
 from .fill import is_cjk
 from .labels import source, word
@@ -27,7 +28,7 @@ MIMETYPE = "application/vnd.autograd-explain.v1+json"
 _BESIDE = frozenset(
     "message explanation warnings see shape dtype device is_leaf requires_grad grad_fn"
     " saved_version current_version span changed source function op version title reason"
-    " outcome_reason edits".split()
+    " outcome_reason edits chain".split()
 )
 #: What describes `to_dict`: a file of the package.
 SCHEMA_FILE = Path(__file__).with_name("report.schema.json")
@@ -47,7 +48,7 @@ def to_dict(diagnosis: Diagnosis, view: View, document: Document) -> dict[str, A
         "headline": view.headline.plain(),
         "explanation": explanation(view),
         "tensors": [t.to_dict() for t in finding.tensors],
-        "events": [e.to_dict() for e in finding.events],
+        "events": [e.to_dict() for e in _with_calls(finding.events)],
         "rewrites": [
             _rewrite_dict(rewrite, shown, view.language)
             for rewrite, shown in zip(diagnosis.rewrites, view.rewrites, strict=True)
@@ -55,6 +56,19 @@ def to_dict(diagnosis: Diagnosis, view: View, document: Document) -> dict[str, A
         "warnings": [w.plain() for w in view.warnings],
         "see": [dict(s) for s in document.see],
     }
+
+
+def _with_calls(events: Iterable[Event]) -> Iterator[Event]:
+    """Behind an event in a file the same at the cell's line that called it, with the file's line
+    `inside`, once."""
+    told = set[Place]()
+    for event in events:
+        yield event
+        calls = [p for p in event.chain if p.cell is not None]
+        if calls and event.place is not None and event.place.file and event.place not in told:
+            told.add(event.place)
+            outer = event.chain[: event.chain.index(calls[-1])]
+            yield replace(event, place=calls[-1], chain=outer, inside=event.place)
 
 
 def _rewrite_dict(rewrite: Rewrite, shown: RewriteView, language: str) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def told(ran: Ran) -> list[Any]:
             "events": [
                 (e["what"], e["op"], e["certainty"], e["place"] and e["place"]["source"])
                 for e in report.told["events"]
+                if "inside" not in e
             ],
             "rewrites": [
                 (r["title"], r["outcome"], [changed_lines(e) for e in r["edits"]])
@@ -115,6 +116,52 @@ def test_what_a_file_names_and_the_cells_do_not_is_followed(tmp_path: Path) -> N
     (edit,) = report.told["rewrites"][0]["edits"]
     assert Path(edit["file"]).name == "diffops.py"
     assert changed_lines(edit)[1].endswith("torch.ones_like(first), create_graph=True)[0]")
+
+
+CLIP = """\
+LIMIT = 1.0
+
+def clip(weights):
+    weights.clamp_(-LIMIT, LIMIT)
+
+class Table:
+    def __init__(self, scale):
+        self.scale, self.rows = scale, {}
+
+    def row(self, n):
+        if n not in self.rows:
+            self.rows[n] = self.scale * torch.arange(n)
+        return self.rows[n]
+"""
+WRITES = """\
+def step(w):
+    y = w.exp()
+    clip(y)
+    return y.sum()
+step(w).backward()
+"""
+KEEPS = """\
+def step(table):
+    return table.row(3).exp().sum()
+table = Table(w)
+for _ in range(2):
+    step(table).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "what", "call"), [(WRITES, "changed", "clip(y)"), (KEEPS, "cause", "table.row(3)")]
+)
+def test_the_cells_line_that_called_stands_behind_the_files(
+    use: str, what: str, call: str, tmp_path: Path
+) -> None:
+    (tmp_path / "clipping.py").write_text("import torch\n" + CLIP)
+    cells = [start(tmp_path) + LEAF + "from clipping import Table, clip", use]
+    (report,) = run_in_session(cells, watched=False).reports
+    inner, outer = [e for e in report.told["events"] if e["what"] == what]
+    assert Path(inner["place"]["file"]).name == "clipping.py" and outer["place"]["cell"] == 2
+    assert call in outer["place"]["source"] and outer["inside"] == inner["place"]
+    assert inner["chain"][-1] == outer["place"]
 
 
 def moved(cells: Sequence[str], module: str) -> tuple[list[str], str]:
