@@ -54,7 +54,63 @@ net = Net()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 # %%
 """
+TASKS = """
+enc, heads = nn.Linear(5, 4), nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
+def losses(x):
+    z = torch.tanh(enc(x))
+    return {i: (head(z) - 1).square().mean() for i, head in enumerate(heads)}
+# %%
+for step in range(2):
+"""
 PROGRAMS = (
+    Program(
+        "losses of one forward pass, gone back from in turn",
+        TASKS
+        + "    parts, found = losses(torch.rand(6, 5)), []\n    for i, loss in parts.items():\n"
+        "        found.append(torch.autograd.grad(loss, enc.weight)[0])\nassert len(found) == 3\n",
+        "second_backward",
+        ("found.append(torch.autograd.grad(loss, enc.weight, retain_graph=True)[0])",),
+    ),
+    Program(
+        "the same losses where the loop alone holds them",
+        TASKS + "    for loss, head in zip(losses(torch.rand(6, 5)).values(), heads):\n"
+        "        loss.backward()\n        with torch.no_grad():\n"
+        "            head.bias -= head.bias.grad\n",
+        "second_backward",
+        ("loss.backward(retain_graph=True)",),
+    ),
+    Program(
+        "a second pass that adds to the loss of the first",
+        TASKS + "    x = torch.rand(6, 5)\n    total = 0.0\n    for part in losses(x).values():\n"
+        "        total += part\n    total.backward()\n    with torch.no_grad():\n"
+        "        enc.weight += 0.1 * enc.weight.grad\n    for part in losses(x).values():\n"
+        "        total += part\n    total.backward()\n",
+        "second_backward",
+        (),  # the line that the program has already
+    ),
+    Program(
+        "a penalty added to a loss that has gone backward",
+        TASKS + "    x = torch.rand(6, 5)\n    loss = enc(x).square().mean()\n"
+        "    loss.backward()\n    loss += losses(x)[0]\n    loss.backward()\n",
+        "second_backward",
+        ("loss = losses(x)[0]",),
+    ),
+    Program(
+        "fast weights that each task should begin with anew",
+        """
+net, tasks = nn.Linear(2, 1), [torch.rand(4, 2) for _ in range(3)]
+# %%
+fast = list(net.parameters())
+for x in tasks:
+    for _ in range(2):
+        grads = torch.autograd.grad(F.linear(x, *fast).square().mean(), fast, create_graph=True)
+        fast = [w - 0.1 * g for w, g in zip(fast, grads)]
+    F.linear(x, *fast).square().mean().backward()
+assert net.weight.grad.abs().sum() > 0
+""",
+        "second_backward",
+        (),  # the line that the program has already
+    ),
     Program(
         "a loss computed anew behind a step, and thrown away",
         """

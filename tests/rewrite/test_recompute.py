@@ -31,6 +31,7 @@ def test_recompute_before() -> None:
         "d = D(d)\n(-d).backward()\n",  # would build on itself
         "def f():\n    d = D(g)\n(-d).backward()\n",
         "(-d).backward()\nd = D(g)\n",
+        "d = D(g)\n(-d).backward()\n",  # what is there already
         "d = D(g)\n%run other.py\n(-d).backward()\n",
         "for i in x:\n    d = D(g)\n(-d).backward()\n",
     ],

@@ -102,6 +102,21 @@ def loops_around(source: Source, line: int) -> Iterator[ast.For | ast.While]:
                 yield node
 
 
+def inner_loop(scene: Scene) -> ast.For | ast.While | None:
+    """The innermost loop around the failing line in the function that it stands in."""
+    live = scene.incident.user_frames[-1]
+    source = scene.program.source_of(live.code)
+    loops = [] if source is None else loops_around(source, live.line)
+    return max(loops, key=lambda loop: loop.lineno, default=None)
+
+
+def given_by_round(scene: Scene) -> frozenset[str]:
+    """The names to which that loop gives a value at the beginning of each round."""
+    target = getattr(inner_loop(scene), "target", None)
+    inside = () if target is None else ast.walk(target)
+    return frozenset(n.id for n in inside if isinstance(n, ast.Name))
+
+
 def _homes(index: ProgramIndex, source: Source) -> frozenset[Home]:
     equal = (run for run in index.runs if run.filename == source.filename)
     return frozenset((s.cell, s.file) for s in (source, *equal))

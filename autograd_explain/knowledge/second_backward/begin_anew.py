@@ -12,10 +12,13 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.analysis.effects import effects
+from autograd_explain.rewrite.analysis.effects import effects, reads_any
 from autograd_explain.rewrite.engine.cst_tools import (
+    called_name,
+    calls_in,
     dotted,
     head,
+    is_number,
     make,
     named_targets,
     targets,
@@ -32,22 +35,47 @@ _FILLS = ("zero_", "fill_")
 _PASSED_ON = frozenset({"enumerate", "tqdm", "zip"})
 
 
-def begun_anew(program: Program, backward: Place, state: str) -> Edits | None:
-    """The statement that gave the state its first value moved into the loop around the backward,
-    where the text says that its rounds are apart: a loop within goes over the steps of each, or a
-    loader gives them in any order.  None where it does not."""
+def begun_anew(program: Program, backward: Place, *states: str) -> Edits | None:
+    """The statements that gave the states their first values moved into the loop around the
+    backward, where the text says that its rounds are apart: a loop within goes over the steps of
+    each, or a loader gives them in any order.  None where it does not."""
     tree = tree_at(program, backward)
     failed = tree.statement(backward)
     if failed is None:
         return None
     loop = next((a for a in tree.ancestors(failed) if isinstance(a, _ROUND)), None)
-    first = None if loop is None else _first_value(tree, loop, state)
-    if loop is None or first is None or not _is_apart(program, loop, failed, state):
+    if loop is None or not any(_is_apart(program, loop, failed, state) for state in states):
         return None
-    draft = Draft(tree)
-    piece = draft.piece(first)
-    draft.remove(first)
-    return draft.before(statements_in(loop.body)[0], [piece]).edits()
+    draft, pieces = Draft(tree), list[Statement]()
+    for first in dict.fromkeys(_first_value(tree, loop, state) for state in states):
+        if first is None:
+            return None
+        pieces.append(draft.piece(first))
+        draft.remove(first)
+    return draft.before(statements_in(loop.body)[0], pieces).edits()
+
+
+def sum_anew(program: Program, backward: Place, freed: Place | None, total: str) -> Edits | None:
+    """A sum that went backward and is added to, before it does so again, begun anew in between:
+    with the number that it began with, or with what is added first.  None where the gradients are
+    cleared in between and it is the first part that is wanted once more."""
+    tree = tree_at(program, backward)
+    (inside, end), first = tree.siblings(tree.statement(backward)), tree.statement(freed)
+    start = next((i for i, s in enumerate(inside[:end]) if s is first), end)
+    between = inside[start + 1 : end]
+    goal = next((s for s in between if total in effects(s).writes), None)
+    if goal is None or not all(reads_any(inside[i], {total}) for i in (start, end)):
+        return None
+    given = [s for s in inside[:start] if isinstance(s, cst.Assign) and total in named_targets(s)]
+    if given and is_number(given[-1].value):
+        return Draft(tree).before(goal, [given[-1]]).edits()
+    added = goal.value if isinstance(goal, cst.AugAssign) else None
+    sums = isinstance(goal, cst.AugAssign) and isinstance(goal.operator, cst.AddAssign)
+    cleared = any(called_name(n) == "zero_grad" for s in between for n in calls_in(s))
+    if added is None or not sums or cleared or reads_any(added, {total}):
+        return None
+    new = make(f"{total} = {{x}}", x=added)
+    return Draft(tree).replace(goal, new).edits()
 
 
 def reset_anew(program: Program, maker: Place, state: str) -> Edits | None:

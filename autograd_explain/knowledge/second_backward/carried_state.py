@@ -13,7 +13,7 @@ from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.binding import Binding, binding_of
-from autograd_explain.inspect.facts.failing_loops import loops_around
+from autograd_explain.inspect.facts.failing_loops import given_by_round, inner_loop
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.names import NamedTensor, without_item
@@ -69,7 +69,8 @@ def carried_state(
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
     # A name of the failing function's own says what a global one would say of one object only.
     names = tuple(sorted(names, key=lambda n: head_of(n) not in frame.f_locals))
-    names = tuple(n for n in names if not _is_one_of_many(n, names))
+    each_round = given_by_round(scene)  # `for loss in losses`: the next round gets another one
+    names = tuple(n for n in names if not _is_one_of_many(n, names) and n not in each_round)
     each = _in_each(scene, part, frame)
     if each is not None and any(name.startswith(f"{each.container}[") for name in names):
         return CarriedState(each=each)
@@ -135,10 +136,7 @@ def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
 def _is_read_by_round(scene: Scene, name: str) -> bool:
     """Whether the innermost loop around the failing line, where there is one, speaks of a name:
     else emptying what it holds comes too late for the rounds."""
-    live = scene.incident.user_frames[-1]
-    source = scene.program.source_of(live.code)
-    loops = [] if source is None else loops_around(source, live.line)
-    inner = max(loops, key=lambda loop: loop.lineno, default=None)
+    inner = inner_loop(scene)
     return inner is None or any(getattr(n, "id", "") == name for n in ast.walk(inner))
 
 

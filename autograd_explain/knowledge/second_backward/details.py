@@ -274,7 +274,10 @@ def _first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     part = known.part
     if part.first is None or part.whole or any(s.writes is not False for s in known.steps):
         return ()
-    return _reads_of(scene, known, _earlier_loss(scene, known), known.roots)
+    earlier = _earlier_loss(scene, known)
+    reads = _reads_of(scene, known, earlier, known.roots)
+    # The loss itself cannot be cut off: nothing would be left to go back through.
+    return () if earlier is not None and scene.slicer.place(earlier) in reads else reads
 
 
 def _weights(scene: Scene, known: Evidence) -> tuple[Place, ...]:

@@ -10,8 +10,9 @@ not reachable from the new root, which leaves a gap in the numbers of the nodes 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -20,11 +21,11 @@ from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
 from autograd_explain.inspect.facts.container_puts import live_object
-from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.facts.failing_loops import failing_loops, given_by_round
 from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
-from autograd_explain.inspect.live.names import NamedTensor
+from autograd_explain.inspect.live.names import NamedTensor, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Certainty, LineId, Place
@@ -291,6 +292,8 @@ def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]
     old = [n for n, at in orders if (n.sequence < last if at is None else at < end)]
     # Two losses may both be made before the first backward, which passed only its own graph.
     reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
+    if not reached and not given_by_round(scene).isdisjoint(_root_names(scene)):
+        reached = {id(n.node) for n in scene.graph.below_gap()}
     return _with_unseen(scene, [n for n in old if id(n.node) in reached] or old)
 
 
@@ -318,19 +321,39 @@ def _below_values(scene: Scene, calls: tuple[TraceEvent, ...], old: list[GraphNo
 
 
 def _reached_by(scene: Scene, call: TraceEvent) -> set[int]:
-    """The nodes below the tensor that went backward there, if it still lives under its name."""
-    statement = scene.program.statement_at(call.place)
-    frames = scene.incident.user_frames
+    """The nodes below what went backward there, as far as it still lives."""
+    made = ((root, scene.history.creation(root)) for root in _went_backward(scene, call))
+    old = [root for root, moment in made if moment is None or moment.order < call.order]
+    below = GraphTraversal(map(start_of, old), seconds=_SECONDS)
+    return {id(reached.node) for reached in below}
+
+
+def _went_backward(scene: Scene, call: TraceEvent) -> Iterator[torch.Tensor]:
+    """The tensor that a call names, `loss.backward()` or `grad(loss, …)`, where it still has its
+    name; in a loop over losses those of the rounds before: what holds the one that failed holds
+    them too, and before it."""
+    statement, frames = scene.program.statement_at(call.place), scene.incident.user_frames
     for node in ast.walk(statement) if statement is not None and frames else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "backward":
-            continue
-        root = in_frame(node.value, frames[-1].frame)
-        if isinstance(root, torch.Tensor) and not any(root is r for r in scene.roots):
-            made = scene.history.creation(root)
-            if made is None or made.order < call.order:
-                below = GraphTraversal([start_of(root)], seconds=_SECONDS)
-                return {id(reached.node) for reached in below}
-    return set()
+        value = in_frame(root, frames[-1].frame) if (root := _root(node)) is not None else None
+        if isinstance(value, torch.Tensor) and not any(value is r for r in scene.roots):
+            yield value
+            return
+    if scene.place is None or call.place.line_id != scene.place.line_id:
+        return
+    for holder in dict.fromkeys(without_item(n) for n in _root_names(scene) if n.endswith("]")):
+        held = [n.tensor for n in scene.names.tensors if without_item(n.name) == holder != n.name]
+        yield from takewhile(lambda tensor: all(tensor is not r for r in scene.roots), held)
+
+
+def _root_names(scene: Scene) -> Iterator[str]:
+    return (n for root in scene.roots for n in scene.names.of(root))
+
+
+def _root(node: ast.AST) -> ast.expr | None:
+    """What goes backward, where this is `loss.backward` or `grad(loss, …)`."""
+    if isinstance(node, ast.Call) and called_name(node) == "grad":
+        return next(iter(node.args), None)
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "backward" else None
 
 
 def _created(scene: Scene, old: list[GraphNode]) -> tuple[TraceEvent, ...]:

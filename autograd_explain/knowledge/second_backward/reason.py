@@ -50,7 +50,7 @@ def _over_rounds(known: Evidence) -> Why | None:
         return Why.COMPUTED_ONCE
     if not loops:
         return Why.CARRIED if _comes_again(known) or _builds_on_itself(known) else None
-    if _in_this_round(known):
+    if _in_this_round(known) or _in_turn(known):
         return None
     if maker is None or not loops.hold(maker):
         kept = maker is None and known.held is not None and known.held.given is not None
@@ -104,6 +104,16 @@ def _in_this_round(known: Evidence) -> bool:
         return False
     here = (m for m in (*part.made, *part.newer) if m.place.line_id == maker.place.line_id)
     return not any(m.order > first.order for m in here)
+
+
+def _in_turn(known: Evidence) -> bool:
+    """Whether several losses of one forward pass go backward in turn: what failed was made before
+    the earlier backward, and none came between what they share and it."""
+    loss, maker, first = known.loss, known.part.maker, known.part.first
+    if loss is None or maker is None or first is None or known.part.whole:
+        return False
+    between = any(maker.order < m.order < loss.order for m in known.freeing)
+    return loss.order < first.order and not between
 
 
 def _freed_at_once(known: Evidence) -> bool:

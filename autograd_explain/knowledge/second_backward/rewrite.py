@@ -39,7 +39,7 @@ from autograd_explain.rewrite.transforms.remove_memoization import computed_anew
 from autograd_explain.rewrite.transforms.spot import Spot
 
 from .attribute import element_made_again, recompute_attribute
-from .begin_anew import begun_anew, reset_anew
+from .begin_anew import begun_anew, reset_anew, sum_anew
 from .carried_state import Each
 from .compared import compared
 from .details import Details
@@ -217,7 +217,8 @@ def _carried(site: Site[Details]) -> Iterator[Proposal]:
         yield from differing("clear_cache", site.behind("{cache} = None", cache=name))
     if site.details.lasts and not site.details.constant:
         return  # cut off, what it was computed from would not be trained any more
-    anew = begun_anew(site.program, site.place, name)
+    handed = () if site.details.loop is None else site.details.loop.names
+    anew = begun_anew(site.program, site.place, *((name,) if name else handed))
     if anew is None and maker is not None:
         anew = reset_anew(site.program, maker, site.details.tensor)
     yield from differing("begin_anew", anew)
@@ -321,6 +322,12 @@ def _is_shared(details: Details) -> bool:
     return details.why in (Why.SAME_LOSS, Why.SHARED) and details.before is None
 
 
+def _summed_anew(site: Site[Details]) -> Edits | None:
+    """The second loss begins with what is added behind the first backward."""
+    freed, total = site.finding.place(What.FREED), site.details.tensor
+    return sum_anew(site.program, site.place, freed, total)
+
+
 def _is_held(details: Details) -> bool:
     """Whether the program itself hands on what is told."""
     reached = details.each is not None or (bool(details.state) and "._" not in details.state)
@@ -383,6 +390,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix("one_backward", _once(lambda s: s.details.before)),
     Fix("one_backward", _once(lambda s: s.place)),
+    Fix("sum_anew", _summed_anew, when=lambda d: d.why.value.startswith("shared")),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
     Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped, changes=False),

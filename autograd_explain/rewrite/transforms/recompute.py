@@ -4,6 +4,7 @@ object computes at its first call and keeps, without a graph."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import is_
 from typing import TypeAlias, cast
 
 import libcst as cst
@@ -72,6 +73,10 @@ def recompute_before(
     known = _statements(program, assignment_places)
     if goal is None or not known or _too_late(tree, goal, known):
         return None
+    siblings, at = tree.siblings(goal)
+    own = [statement for _, statement in known]
+    if at >= len(own) and all(map(is_, siblings[at - len(own) : at], own)):
+        return None  # nothing has read yet what they made
     passed = [*known, *_statements(program, () if step is None else (step,))]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
