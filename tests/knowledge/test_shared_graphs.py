@@ -88,6 +88,36 @@ def test_the_first_loss_gets_the_value_alone(program: str, line: str) -> None:
     assert play(repaired, watched=True).diagnosis is None
 
 
+SEVERAL = """
+fake = gen(torch.randn(5, 4))
+for real in data:
+    opt_d.zero_grad()
+    loss_d = critic(fake).mean() - critic(real).mean()
+    loss_d.backward()
+    opt_d.step()
+opt_g.zero_grad()
+loss_g = -critic(fake).mean()
+loss_g.backward()
+opt_g.step()
+"""
+
+
+def test_the_rounds_of_one_player_get_the_value_of_the_other_alone() -> None:
+    cells = (NETWORKS, SEVERAL)
+    found = explained(cells)
+    repaired = edited(cells, found.rewrites[0])
+    line = "loss_d = critic(fake.detach()).mean() - critic(real).mean()"
+    assert added(cells, repaired) == [line]
+    assert play(repaired, watched=True).diagnosis is None
+
+
+@pytest.mark.parametrize("end", ["opt_g.step()\n", "loss_g = -critic(fake).mean()\n"])
+def test_not_where_the_rounds_train_the_other_too(end: str) -> None:
+    """What the rounds hand on to the generator is stepped behind the loop."""
+    found = explained((NETWORKS, SEVERAL.partition("opt_g.zero_grad()")[0] + end))
+    assert proposed(found)[0] == "recompute_in_loop"
+
+
 def test_a_step_on_saved_parameters_rules_out_keeping_the_graph() -> None:
     cells = (NETWORKS, STRAIGHT.replace("opt_d.step()", "opt_d.step(); opt_g.step()"))
     found = play(cells).diagnosis

@@ -13,6 +13,7 @@ from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import effects, reads_any
+from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     called_name,
     calls_in,
@@ -46,7 +47,7 @@ def begun_anew(program: Program, backward: Place, *states: str) -> Edits | None:
     loop = next((a for a in tree.ancestors(failed) if isinstance(a, _ROUND)), None)
     if loop is None or not any(_is_apart(program, loop, failed, state) for state in states):
         return None
-    draft, pieces = Draft(tree), list[Statement]()
+    draft, pieces = Draft(tree), list[Statement | BlockItem]()
     for first in dict.fromkeys(_first_value(tree, loop, state) for state in states):
         if first is None:
             return None

@@ -53,6 +53,7 @@ class Details:
     loop: LoopCarried | None = None  #: what a loop around the failing line carries
     each: Each | None = None  #: the objects of a container that carry their own
     stepped: bool = False  #: an optimizer stepped in between
+    spares: bool = False  #: and every such step leaves what is behind the old value as it is
     use: Place | None = None  #: where the new part begins, at the level of the failing line
     old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
     reader: Place | None = None  #: the only line at which the new part reads the old value
@@ -108,6 +109,7 @@ def details_of(
         loop=state.loop,
         each=state.each,
         stepped=known.stepped is not None,
+        spares=bool(known.steps) and all(s.writes is False for s in known.steps),
         stored=storing,
         reentrant=read_by_checkpoints(scene, known.part),
         first_uses=first_uses,

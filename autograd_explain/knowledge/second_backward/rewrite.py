@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeGuard
 
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.model import Place, Role, What
-from autograd_explain.program import Program, called_name
+from autograd_explain.program import Program, blocks, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
@@ -95,6 +96,29 @@ def _compared(site: Site[Details]) -> Edits | None:
     return then(
         site.program, edits, lambda p, u, *o: compute_all_in_loop(p, o, u), use, *found.others
     )
+
+
+def _detached_in_loop(site: Site[Details]) -> Edits | None:
+    """`D(fake.detach())` in a loop that trains `D` alone, where a loss behind the loop goes back
+    through `fake`, whose gradients begin anew there."""
+    source, statement, name = site.source, site.statement, site.details.tensor
+    around = () if source is None or statement is None else source.around(statement)
+    loop = next((n for n in around if isinstance(n, (ast.For, ast.While))), None)
+    if source is None or loop is None:
+        return None
+    block = next((b for b in blocks(source.parents.get(loop)) if loop in b), [loop])
+    behind = [n for s in block[block.index(loop) + 1 :] for n in ast.walk(s)]
+    calls = [called_name(n) for n in behind if isinstance(n, ast.Call)]
+    learns = {"zero_grad", "backward"} <= {*calls}
+    if not learns or not any(_reads(n, name) for n in behind):
+        return None
+    reads = (n for s in loop.body for n in ast.walk(s) if _reads(n, name))
+    return detached_at(site.program, *(site.of(n).place for n in reads))
+
+
+def _reads(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
+    named = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    return named and ast.unparse(node) == name
 
 
 def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
@@ -372,6 +396,7 @@ propose: Propose[Details] = by_table(
         _detached_in_memory,
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
     ),
+    Fix("detach_first", _detached_in_loop, when=lambda d: _is_computed_once(d) and d.spares),
     Fix("detach_compared", _compared, when=_is_computed_once),
     Fix("detach_compared", _constant(again=True), when=_is_computed_once),
     Fix("recompute_in_loop", _given_again, when=_is_computed_once),
