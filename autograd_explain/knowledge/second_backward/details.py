@@ -51,6 +51,7 @@ class Details:
     others: tuple[str, ...] = ()  #: what the same object carries with it
     inside: bool = False  #: a library went backward, and goes through the rounds
     loop: LoopCarried | None = None  #: what a loop around the failing line carries
+    bare: bool = False  #: cut off from it, the new part would lead to nothing that is trained
     each: Each | None = None  #: the objects of a container that carry their own
     stepped: bool = False  #: an optimizer stepped in between
     spares: bool = False  #: and every such step leaves what is behind the old value as it is
@@ -107,6 +108,7 @@ def details_of(
         others=state.others,
         inside=known.part.first is not None and known.part.first.inside is not None,
         loop=state.loop,
+        bare=not known.part.leads_on,
         each=state.each,
         stepped=known.stepped is not None,
         spares=bool(known.steps) and all(s.writes is False for s in known.steps),

@@ -241,7 +241,8 @@ def _carried(site: Site[Details]) -> Iterator[Proposal]:
         yield from differing("clear_cache", site.behind("{cache} = None", cache=name))
     if site.details.lasts and not site.details.constant:
         return  # cut off, what it was computed from would not be trained any more
-    handed = () if site.details.loop is None else site.details.loop.names
+    loop = site.details.loop if site.details.bare else None
+    handed = () if loop is None else loop.names
     anew = begun_anew(site.program, site.place, *((name,) if name else handed))
     if anew is None and maker is not None:
         anew = reset_anew(site.program, maker, site.details.tensor)
