@@ -341,6 +341,10 @@ def _is_computed_once(details: Details) -> bool:
 _BACKWARD = ("backward", "manual_backward")
 
 
+#: Two losses go back through one part.
+_SHARED = (Why.SHARED, Why.SHARED_APART, Why.SHARED_STEPPED)
+
+
 def _is_shared(details: Details) -> bool:
     """Whether one graph serves two losses; of one loss, gone back from in two functions, every
     gradient would come twice."""
@@ -416,7 +420,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix("one_backward", _once(lambda s: s.details.before)),
     Fix("one_backward", _once(lambda s: s.place)),
-    Fix("sum_anew", _summed_anew, when=lambda d: d.why.value.startswith("shared")),
+    Fix("sum_anew", _summed_anew, when=lambda d: d.why in _SHARED),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
     Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped, changes=False),
