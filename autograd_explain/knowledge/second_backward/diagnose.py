@@ -127,6 +127,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     lasts = owner is not None and not {*live}.isdisjoint(culprit.names)
     remembers = None if memory is None else memory.place
     anew_in = run_at(scene, kept, emptied) if lasts and emptied is not None else ""
+    handed_in = handed_object(scene, kept, told)
+    switch = None if library is None or unread is not None else library.switch
+    kept, beside_made = switch or kept, on is not None or switch is not None
     step = None if stepped is None else stepped.moment.place
     first = scene.place if part.first is None else part.first.place
     return Finding(
@@ -144,12 +147,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "unread": "" if unread is None else unread.name,
         },
         tensors=(culprit,),
-        events=events_of(scene, known, why, remembers or kept, behind, on=on is not None),
+        events=events_of(scene, known, why, remembers or kept, behind, beside=beside_made),
         variant=why.value,
         freed=part.lines,
         details=replace(
             details_of(scene, known, why, told, state, storing),
-            handed=handed_object(scene, kept, told),
+            handed=handed_in,
             stored_beside=beside,
             cache=library is not None and library.cache,
             options=() if library is None else library.options,

@@ -14,11 +14,17 @@ from .reason import Why
 
 
 def events_of(
-    scene: Scene, known: Evidence, why: Why, at: Place | None, behind: TraceEvent | None, on: bool
+    scene: Scene,
+    known: Evidence,
+    why: Why,
+    at: Place | None,
+    behind: TraceEvent | None,
+    *,
+    beside: bool,
 ) -> tuple[Event, ...]:
     """Made, freed, failed; the first is told `at` the statement to change, or is the moment
-    `behind` the first backward that hands the old value on.  What only hands it `on` under a name
-    is told beside what made it."""
+    `behind` the first backward that hands the old value on.  What only hands it on under a name, or
+    has a library keep it, is told `beside` what made it."""
     part = known.part
     made = scene.event(What.CAUSE, behind or part.maker, op=part.boundary.name)
     freed, failed = scene.event(What.FREED, part.first), scene.failed()
@@ -31,11 +37,11 @@ def events_of(
         made = replace(made, place=path[-1], chain=path[:-1]) if path else made
     elif made is not None and at is not None and at.line_id in lines:  # what keeps it is to change
         made = replace(made, place=at, chain=path[: lines.index(at.line_id)])
-    elif made is not None and path:
+    elif made is not None and (path or beside):
         made = replace(made, place=at, chain=(), certainty=Certainty.INFERRED, inside=None)
     elif made is None and at is not None:  # known by what keeps it alone
         made = Event(What.CAUSE, at)
-    if on and made is not None and at is not None:
+    if beside and made is not None and at is not None:
         created = scene.event(What.CREATED, part.maker, op=part.boundary.name)
         return tuple(e for e in (created, made, freed, failed) if e is not None)
     return tuple(event for event in (made, freed, failed) if event is not None)

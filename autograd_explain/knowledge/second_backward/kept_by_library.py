@@ -39,7 +39,8 @@ class KeptByLibrary:
     """`names` lead to the value, the user's own first; `place` is the user's call that has the
     object keep it.  `cache` says that the object computes the value where it is None, and never
     from itself; `options` are the calls that make objects of its class, with what has them keep
-    it; `read` is the call that reads it, where another method than that one's keeps it."""
+    it, and `switch` the one of them that made this; `read` is the call that reads it, where another
+    method than that one's keeps it."""
 
     names: tuple[str, ...]
     place: Place
@@ -47,6 +48,7 @@ class KeptByLibrary:
     cache: bool
     options: tuple[tuple[Place, str], ...] = ()
     read: Place | None = None
+    switch: Place | None = None
 
 
 def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
@@ -171,7 +173,23 @@ def _kept(
     setting = list(_setting(scene, call, owner, attribute))
     made = setting[0] if len(setting) == 1 else call
     read = None if made.node is call.node else scene.slicer.place(call)
-    return KeptByLibrary(names, scene.slicer.place(made), owner, cache, options, read)
+    switch = _made_as(scene, names, tuple(dict.fromkeys(place for place, _ in options)))
+    return KeptByLibrary(names, scene.slicer.place(made), owner, cache, options, read, switch)
+
+
+def _made_as(scene: Scene, names: tuple[str, ...], made: tuple[Place, ...]) -> Place | None:
+    """The one of these statements that gives its object the name that leads to the value,
+    `self.conv = …` for `net.conv._kept`; the only one whatever its name."""
+    called = {name.rpartition(".")[0].rpartition(".")[2] for name in names}
+    found = []
+    for place in made:
+        statement = scene.program.statement_at(place)
+        targets = ast.walk(statement) if isinstance(statement, ast.Assign) else ()
+        given = (n for n in targets if isinstance(getattr(n, "ctx", None), ast.Store))
+        if any(ast.unparse(n).rpartition(".")[2] in called for n in given):
+            found.append(place)
+    found = found or list(made)
+    return found[0] if len(found) == 1 else None
 
 
 def _setting(scene: Scene, call: ExprAt, owner: Any, attribute: str) -> Iterator[ExprAt]:
