@@ -284,6 +284,17 @@ class ProgramIndex:
             return ""
         return self._written_package(source, call, live is not None)
 
+    def is_module(self, source: Source, node: ast.expr) -> bool:
+        """Whether an expression names a module that lives: `kornia.filters`."""
+        head, *path = _dotted(node)
+        named = (n for n in source.around(node) if isinstance(n, _NAMED))
+        if any(head in _defined_in(n) or head in _local_names(n) for n in named):
+            return False
+        live = self.names(source).get(head)
+        for name in path:
+            live = _table(live).get(name) if is_a(live, ModuleType) else None
+        return is_a(live, ModuleType)
+
     def _written_package(self, source: Source, call: ast.Call, lives: bool) -> str | None:
         """By what the source says: an import, or the only definition of a name that is gone."""
         head, *path = _dotted(call.func)

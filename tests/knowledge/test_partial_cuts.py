@@ -339,6 +339,38 @@ def test_what_a_library_computes_without_recording_is_called_as_it_was_written(
         assert "somelib.tiled.__wrapped__(h, 0.5)" in line
 
 
+NUMBERS = """import torch
+def blurred(x, sigma):
+    if isinstance(sigma, tuple):
+        sigma = torch.tensor([sigma])
+    return x * sigma.mean()
+def dimmed(x, factor):
+    return x * float(factor)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "operand"),
+    [
+        ("blurred(head(enc(x)), (1, log_sigma.exp()))", "log_sigma"),
+        ("dimmed(head(enc(x)), gain)", "gain"),
+    ],
+)
+def test_what_a_library_takes_the_numbers_of_is_told_by_the_parameter(
+    call: str, operand: str, tmp_path: Path
+) -> None:
+    """It is neither the package nor what else the call is given."""
+    before = f"import numberlib\n{operand} = nn.Parameter(torch.tensor(0.5))\n"
+    before += f"opt = torch.optim.SGD([{operand}, *held], lr=0.1)\n# %%\n"
+    with installed(tmp_path, "numberlib", NUMBERS):
+        found = told(f"h = enc(x)\nloss = F.mse_loss(numberlib.{call}, y)", before)
+        assert found.diagnosis is not None, found.output
+        finding = found.diagnosis.finding
+        assert (finding.cause, finding.facts["operand"]) == ("silent_cut", operand), found.output
+        place = finding.place(What.CAUSE)
+        assert place is not None and call in place.source
+
+
 SOLVE = """class Solve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, rule):

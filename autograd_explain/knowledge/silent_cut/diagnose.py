@@ -67,10 +67,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if not cuts:
         return None
     first, step = widest(cuts), moment(scene, "step")
-    operand = cuts[0].operands[0] if cuts[0].operands else ""
     # The parameters of a model that lived in a function are gone when it has returned.
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
     names = tuple(name_of(scene, p) for p in lost) or shapes
+    operand = _operand(cuts[0], names)
     kept = (first.target,) if first.target else kept_as(scene, first)
     variant = _variant(scene, cuts)
     kept_on = int(scene.incident.evidence.get("kept", 0)) if variant == "no_grad" else 0
@@ -131,6 +131,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
     )
+
+
+def _operand(cut: TraceEvent, lost: tuple[str, ...]) -> str:
+    """What left the graph: of several things that a library's call was given the one that is called
+    as a parameter that lost its gradient is, else that parameter, which it was computed of."""
+    if cut.inside is None or len(cut.operands) < 2 or not lost:
+        return next(iter(cut.operands), "")
+    ends = {name.rpartition(".")[2] for name in lost}
+    return next((o for o in cut.operands if o.rpartition(".")[2] in ends), lost[0])
 
 
 def _reached(scene: Scene) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from ...inspect.facts.statements import base_of, is_inplace_name
 from ...inspect.history import TraceEvent
 from ...model import Place
 from ...program import Program, last_name
+from ...program_index import index_of
 from .call_sites import CallSite, CallSites
 from .code_positions import CodePosition, line_of, operands_of, spot_of
 from .opaque_layers import SEQUENTIAL
@@ -45,7 +46,7 @@ class SiteReader:
         if found is None:
             return None
         spot, chain = found
-        target, operands = "", _operands(spot)
+        target, operands = "", self._operands(spot)
         if self._op(site) in ("data", "detach") and not _is_named(spot.node, self._op(site)):
             operands = ()  # read by a library that the user called
         if self._is_direct(site) or self._is_one_module(site):
@@ -69,12 +70,31 @@ class SiteReader:
         op = self._op(site)
         # Without an alias in between, an item written as a whole is a tensor of a list or dict.
         target = (self._item(site, spot) if not via else "") or self._written(site, spot)
-        operands = _operands(spot)
+        operands = self._operands(spot)
         if op == "__setitem__":
             op = _ITEM
         place = spot.place(whole=True)
         inside = self._inside(site)
         return TraceEvent(clock, place, op, chain, target, operands, version, via, inside=inside)
+
+    def _operands(self, spot: CodePosition) -> tuple[str, ...]:
+        """The expressions that the operation read, receiver first."""
+        node = spot.node
+        read: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and not self._is_module(spot, node.func.value):
+                read.append(node.func.value)
+            read += [*_positional(node), *(k.value for k in node.keywords if k.arg is not None)]
+        else:
+            read = operands_of(node)
+        statement = spot.statement
+        if isinstance(node, ast.Subscript) and isinstance(statement, ast.Assign):
+            read = [statement.value] if node in statement.targets else read
+        return tuple(spot.text(e) for e in read if not _is_number(e))
+
+    def _is_module(self, spot: CodePosition, node: ast.expr) -> bool:
+        """Whether functions are called on it: `torch`, or what else is imported."""
+        return _is_namespace(node) or index_of(self._program).is_module(spot.source, node)
 
     def mark(self, site: int, clock: int, what: str) -> TraceEvent | None:
         """A backward, a step or a zero_grad; the operand is what it was called on."""
@@ -207,22 +227,6 @@ def _made_by(spot: CodePosition) -> str:
     if assigned is not None:
         return spot.text(assigned)
     return spot.text(spot.node) if isinstance(spot.node, ast.expr) else ""
-
-
-def _operands(spot: CodePosition) -> tuple[str, ...]:
-    """The expressions that the operation read, receiver first."""
-    node = spot.node
-    read: list[ast.expr] = []
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and not _is_namespace(node.func.value):
-            read.append(node.func.value)
-        read += [*_positional(node), *(k.value for k in node.keywords if k.arg is not None)]
-    else:
-        read = operands_of(node)
-    statement = spot.statement
-    if isinstance(node, ast.Subscript) and isinstance(statement, ast.Assign):
-        read = [statement.value] if node in statement.targets else read
-    return tuple(spot.text(e) for e in read if not _is_number(e))
 
 
 def _positional(call: ast.Call) -> Iterator[ast.expr]:

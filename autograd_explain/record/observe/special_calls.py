@@ -17,6 +17,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from .tensor_facts import (
     address,
     is_unasked,
+    nested_tensors,
     quiet,
     requires_grad_at_sight,
     storage,
@@ -213,15 +214,16 @@ class Special:
         __tracebackhide__ = True
         result = call.run()
         with Noting(self._recorder):
-            sources = tuple(tensors_in((*call.args, *call.kwargs.values())))
-            for source in sources:
+            given = (*call.args, *call.kwargs.values())
+            sources = {id(t): t for found in (tensors_in, nested_tensors) for t in found(given)}
+            for source in sources.values():
                 if source is not result and source.requires_grad:
                     self._suspicion.cut(source, result, self._site(call), "copy")
             self._suspicion.spread(call.args, call.kwargs, result)
             if isinstance(result, Tensor):
                 if not sources:
-                    given = call.args[0] if call.args else call.kwargs.get("data")
-                    self._suspicion.appeared(result, given)
+                    data = call.args[0] if call.args else call.kwargs.get("data")
+                    self._suspicion.appeared(result, data)
                 if result.requires_grad:
                     self._log.leaf(address(result), result, self._site(call))
         return result

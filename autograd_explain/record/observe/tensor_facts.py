@@ -24,6 +24,7 @@ _SCALARS = frozenset({int, float, bool, str, type(None), slice, torch.dtype, tor
 #: Longer lists of tensors are looked at only in part.
 MAX_LISTED = 1024
 _LISTED = slice(MAX_LISTED)
+_ROW = 16  #: Of a row that begins with as many numbers, no other item is looked at.
 
 
 def version(tensor: Tensor) -> int:
@@ -65,6 +66,14 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from (v for v in found if issubclass(type(v), Tensor))
         elif issubclass(kind, dict):
             yield from (v for v in dict.values(value) if issubclass(type(v), Tensor))
+
+
+def nested_tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors in lists and tuples at any depth, as tensors are made of them: `[(x, y)]`."""
+    for value in values:
+        if type(value) in (list, tuple) and not _SCALARS.issuperset(map(type, value[:_ROW])):
+            yield from (v for v in value[_LISTED] if issubclass(type(v), Tensor))
+            yield from nested_tensors(value[_LISTED])
 
 
 def any_requires_grad(values: Iterable[Any]) -> bool:
