@@ -112,6 +112,49 @@ assert net.weight.grad.abs().sum() > 0
         (),  # the line that the program has already
     ),
     Program(
+        "a Hessian row by row",
+        """
+def rows(f, x):
+    (g,) = torch.autograd.grad(f(x), x, create_graph=True)
+    return torch.stack([torch.autograd.grad(g[k], x)[0] for k in range(len(x))])
+x = torch.rand(3, requires_grad=True)
+# %%
+assert rows(lambda v: v.pow(3).sum(), x).shape == (3, 3)
+""",
+        "second_backward",
+        (
+            "return torch.stack([torch.autograd.grad(g[k], x, retain_graph=True)[0]"
+            " for k in range(len(x))])",
+        ),
+    ),
+    Program(
+        "parts of a value computed once, between updates by hand",
+        """
+w, t = torch.rand(4, requires_grad=True), torch.rand(5)
+y = (w * torch.ones(5, 4)).exp().sum(1)
+# %%
+for i in range(5):
+    (y[i] - t[i]).square().backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+""",
+        "second_backward",
+        (),  # the line that computes it moves into the loop
+    ),
+    Program(
+        "create_graph said by position",
+        """
+net = nn.Linear(2, 2)
+jacobian = torch.autograd.functional.jacobian
+# %%
+j = jacobian(lambda v: net(v).tanh(), torch.rand(2), False)
+j.square().sum().backward()
+assert net.weight.grad.abs().sum() > 0
+""",
+        "graph_cut",
+        ("j = jacobian(lambda v: net(v).tanh(), torch.rand(2), True)",),
+    ),
+    Program(
         "a loss computed anew behind a step, and thrown away",
         """
 net, x, y = nn.Linear(3, 2), torch.rand(4, 3), torch.rand(4, 2)

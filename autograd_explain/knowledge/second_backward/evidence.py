@@ -17,6 +17,7 @@ from .calls import Calls, calls_of
 from .derivative import Derivative, derivative_in_loss
 from .freed_part import FreedPart, earlier_backwards
 from .kept_by_library import carried_by_library
+from .part_by_part import is_gone_through
 from .step_effect import Step, effect_of
 
 
@@ -31,6 +32,7 @@ class Evidence:
     steps: tuple[Step, ...]
     memory: Memoized | None
     held: LoopCarried | None  #: what objects of packages hold for the next round
+    by_part: bool  #: a loop goes back from one part of the old value after the other
     derivative: Derivative | None  #: the earlier backward took it, and a loss is computed from it
     loops: FailingLoops
     failed: tuple[Place, ...]  #: the lines at which the second backward stands, outermost first
@@ -60,6 +62,7 @@ def gather(scene: Scene, part: FreedPart) -> Evidence:
         roots=tuple(roots),
         calls=calls,
         steps=tuple(effect_of(scene, part, *step) for step in calls.steps),
+        by_part=is_gone_through(scene, part, roots),
         derivative=derivative_in_loss(scene, part, calls, roots),
         memory=remembered(scene.program, made, scene.path),
         held=carried_by_library(scene, part),

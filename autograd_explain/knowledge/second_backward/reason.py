@@ -20,6 +20,7 @@ class Why(Enum):
     DERIVATIVE = "derivative"  #: taken without create_graph, and a loss is computed from it
     SAME_LOSS = "same_loss"
     SHARED = "shared"
+    BY_PART = "by_part"  #: a loop goes back from its parts one by one
     SHARED_APART = "shared_apart"  #: and what steps in between does not write to it
     SHARED_STEPPED = "shared_stepped"  #: and a step in between spoils it
     COMPUTED_ONCE = "computed_once"
@@ -36,6 +37,8 @@ def reason(known: Evidence) -> Why:
         return Why.CELL_AGAIN
     if known.in_optimizer:
         return Why.CLOSURE
+    if known.by_part and not known.steps:
+        return Why.BY_PART
     if known.derivative is not None and _freed_at_once(known):
         return Why.DERIVATIVE
     return _over_rounds(known) or _of_one_round(known)

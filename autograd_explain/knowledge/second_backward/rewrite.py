@@ -423,7 +423,12 @@ propose: Propose[Details] = by_table(
     Fix("sum_anew", _summed_anew, when=lambda d: d.why in _SHARED),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
-    Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped, changes=False),
+    Fix(
+        "retain_graph",
+        _kept,
+        when=lambda d: (_is_shared(d) and not d.stepped) or d.why is Why.BY_PART,
+        changes=False,
+    ),
     # `D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second.
     Fix(
         "detach_first",
