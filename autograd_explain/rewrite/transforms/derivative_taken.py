@@ -9,9 +9,10 @@ from typing import TypeGuard
 
 import libcst as cst
 
+from ...arguments import bind, given_by
 from ...forward_flow import flows_out
 from ...model import Edits, Place
-from ...program import Program, own_nodes
+from ...program import Program, called_name, own_nodes
 from ..analysis.effects import binding_around, fresh
 from ..engine.cst_tools import (
     called_on,
@@ -29,7 +30,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at
-from .uncut import apply_all, apply_patches, keyword_added, node_at
+from .uncut import Patch, apply_all, apply_patches, keyword_added, node_at
 
 _RESETS = ("zero_", "detach_", "requires_grad_")
 
@@ -151,12 +152,31 @@ def _over(
 def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits | None:
     """`create_graph=True` in every call at the places, and no `retain_graph=False`."""
     calls = list(places)
-    found = [keyword_added(program, place, "create_graph", "True") for place in calls]
+    found = [_with_flag(program, place, "create_graph") for place in calls]
     for place in calls if all(found) else ():
         call = node_at(program, place)
-        if any(k.arg == "retain_graph" for k in getattr(call, "keywords", ())):
-            found.append(keyword_added(program, place, "retain_graph", "True"))
+        given = bind(_takes_of(call), given_by(call)) if isinstance(call, ast.Call) else {}
+        if "retain_graph" in given:
+            found.append(_with_flag(program, place, "retain_graph"))
     return apply_all(found)
+
+
+def _with_flag(program: Program, place: Place | None, flag: str) -> list[Patch]:
+    takes = _takes_of(node_at(program, place))
+    position = takes.index(flag) if flag in takes else None
+    return keyword_added(program, place, flag, "True", position=position)
+
+
+def _takes_of(call: ast.AST | None) -> tuple[str, ...]:
+    """What a call that takes derivatives is given by position."""
+    name = called_name(call)
+    if name in ("jacobian", "hessian"):
+        return ("func", "inputs", "create_graph")
+    if name in ("vjp", "jvp", "vhp", "hvp"):
+        return ("func", "inputs", "v", "create_graph")
+    if name == "grad":
+        return ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph")
+    return ("gradient", "retain_graph", "create_graph") if name == "backward" else ()
 
 
 def derivatives_from(program: Program, place: Place) -> Iterator[Place]:

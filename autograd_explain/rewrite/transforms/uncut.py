@@ -230,13 +230,18 @@ def _copied(node: ast.expr) -> ast.expr | None:
     return None
 
 
-def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
-    """`name=value` as the last argument of the call at the span."""
+def keyword_added(
+    program: Program, place: Place | None, name: str, value: str, *, position: int | None = None
+) -> list[Patch]:
+    """`name=value` as the last argument of the call at the span, or in place of the one that it has
+    for it, by name or by `position`."""
     tree = tree_at(program, place)
     call = tree.call(place)
     if call is None:
         return []
     old, whole = cst_tools.keyword(call, name), tree.span(call)
+    given = cst_tools.positional(call) if old is None and position is not None else []
+    old = given[position] if position is not None and position < len(given) else old
     if old is not None:
         return [Patch(tree.source, tree.span(old.value), value)]
     if call.args:
