@@ -64,6 +64,22 @@ log_shape, rate = torch.zeros((), requires_grad=True), torch.ones(3, requires_gr
 Gamma(log_shape.exp(), rate).cdf(torch.ones(3)).sum().backward()
 """
 
+INDEXED = """# %%
+import torch
+from torch import nn
+table = torch.rand(10, 3)
+class Lookup(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.at = nn.Parameter(torch.rand(4) * 9)
+    def forward(self, values):
+        rows = self.at.long()
+        return values[rows]
+lookup = Lookup()
+# %%
+lookup(table).sum().backward()
+"""
+
 DUAL = """# %%
 import torch
 import torch.autograd.forward_ad as fwAD
@@ -94,6 +110,7 @@ jacobian(lambda s: spread(points, s), scale, vectorize=True, strategy="forward-m
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
         (INTEGERS_OF_A_HELPER, ("peaks", "array"), "An integer tensor cannot require grad"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
+        (INDEXED, ("rows", "lookup(table).sum()"), "`self.at.long()` (In[1]:9) gives integers"),
         (DUAL, ("moved",), "`torch.cdist(p * 2, points)` uses `_cdist_forward`"),
         (FORWARD_JACOBIAN, ("scale", "s"), "`torch.cdist(p * s, points)` uses `_cdist_forward`"),
         (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),

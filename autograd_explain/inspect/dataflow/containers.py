@@ -61,7 +61,12 @@ def from_subscript(slicer: Slicing, spot: ExprAt, node: ast.Subscript) -> list[E
 def _reads_tensor(slicer: Slicing, spot: ExprAt, node: ast.Subscript) -> bool:
     if isinstance(node.slice, (ast.Slice, ast.Tuple)):
         return not isinstance(slicer.value(ExprAt(spot.scope, node.value)), (list, tuple))
-    return safe_lookup.is_tensor(slicer.value(ExprAt(spot.scope, node.value)))
+    base = ExprAt(spot.scope, node.value)
+    value = slicer.value(base)
+    if value is not safe_lookup.MISSING:
+        return safe_lookup.is_tensor(value)
+    names = (name for maker in slicer.makers(base) for name in maker.via)
+    return any(safe_lookup.is_tensor(slicer.value(name)) for name in names)
 
 
 def _elements(slicer: Slicing, base: ExprAt, part: Part, path: tuple[Part, ...]) -> list[ExprAt]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
@@ -73,10 +74,19 @@ _NOTHING = GradientTrace(False)
 class GradientTracer:
     """Answers for one failure; remembers what it has walked."""
 
-    def __init__(self, slicer: Slicer, held: Sequence[torch.Tensor] = ()) -> None:
+    def __init__(
+        self, slicer: Slicer, held: Sequence[torch.Tensor] = (), *, indices: bool = False
+    ) -> None:
         self.slicer = slicer
+        self._given = (slicer, held)
         self._held = {id(p) for p in held}
+        self._indices = indices  #: whether what a tensor is indexed with is followed, too
         self._known: dict[tuple[object, ...], GradientTrace] = {}
+
+    @cached_property
+    def through_indices(self) -> GradientTracer:
+        """One that follows what tensors are indexed with, too: no gradient ever passes there."""
+        return GradientTracer(*self._given, indices=True)
 
     def holds(self, tensors: Iterable[torch.Tensor]) -> bool:
         """Whether an optimizer was given one of the tensors."""
@@ -132,7 +142,7 @@ class GradientTracer:
         tensor = self.slicer.tensor(maker)
         if tensor is not None and tensor.requires_grad:
             return GradientTrace(True, (), self._reaches_held(tensor))
-        read = _join([self.trace(o, depth) for o in self.slicer.operands(maker)])
+        read = _join([self.trace(o, depth) for o in self._operands(maker)])
         of_modules = self._of_modules(maker)
         if any(c.trained for c in read.cuts):
             of_modules = replace(of_modules, stuck=())
@@ -156,8 +166,13 @@ class GradientTracer:
         return GradientTrace(False, (cut,))
 
     def _carrying(self, maker: ExprAt, depth: int) -> ExprAt:
-        operands = self.slicer.operands(maker)
+        operands = self._operands(maker)
         return next((o for o in operands if self.trace(o, depth).carries), maker)
+
+    def _operands(self, maker: ExprAt) -> list[ExprAt]:
+        node = maker.node
+        index = [node.slice] if self._indices and isinstance(node, ast.Subscript) else []
+        return [*self.slicer.operands(maker), *map(maker.inside, index)]
 
     def _of_modules(self, maker: ExprAt) -> GradientTrace:
         """What the parameters of a module bring that is called, differentiated, or asked for its

@@ -89,6 +89,15 @@ def find(scene: Scene) -> NoGraph | None:
     return found if cut is not None else _from_run(scene, found)
 
 
+def by_index(scene: Scene, found: NoGraph) -> Cut | None:
+    """`image[points.long()]`: where nothing else leads to a leaf, an index was to be trained."""
+    if found.root is None or found.trace.carries:
+        return None
+    cut = best_cut(scene.gradient_tracer.through_indices.trace(found.root).cuts)
+    piecewise = cut is not None and cut.kind in (CutKind.INTEGER, CutKind.COMPARE)
+    return cut if piecewise else None
+
+
 def _lost_in_library(scene: Scene, found: NoGraph) -> NoGraph | None:
     """A call of a library that turned recording off, or was handed something with gradient: what
     is frozen behind it has nothing to do with that."""

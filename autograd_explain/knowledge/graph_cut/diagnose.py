@@ -13,7 +13,7 @@ from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_flag
 from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
-from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
+from autograd_explain.inspect.facts.no_graph import NoGraph, by_index, find, whole_cut
 from autograd_explain.inspect.facts.opposite_method import never_taken_back, opposite_method
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
@@ -118,10 +118,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _of_then(scene, found, then)
     if found.frozen:
         return _of_frozen(scene, found)
+    if (index := by_index(scene, found)) is not None:
+        return _of_cut(scene, found, index, index=True)
     return _of_nothing(scene, found)
 
 
-def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding[Details]:
+def _of_cut(scene: Scene, found: NoGraph, cut: Cut, *, index: bool = False) -> Finding[Details]:
+    """Of a cut on the way to the value, or to the `index` of a tensor: that has to be integers."""
     names = cut_names(scene, cut)
     bins = cut.spot.called in _BINS
     instead = uncut_value(scene, cut) if cut.kind in _WITHOUT_GRADIENT else None
@@ -139,7 +142,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding[Details]:
         "bins" if bins else cut.kind.value,
         Details(
             cuts=tuple(e.place for e in causes if e.place is not None),
-            kind=None if bins else cut.kind,
+            kind=None if bins or index else cut.kind,
             later=tuple((kind, scene.place_at(spot)) for kind, spot in cut.later),
             derivatives=tuple(scene.slicer.place(s) for s in _derivatives(found)),
             use=scene.place_at(None if instead is None else instead.use),
