@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from ..observe.call_sites import CallFrame, CallSites
 from ..observe.event_log import EventLog
-from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
+from ..observe.tensor_facts import quiet, requiring_grad, storage, tensors_in
 from .contents import Content
 from .copied_inputs import CopiedInputs
 from .equal_sides import agree
@@ -142,24 +142,21 @@ class Detectors:
 
     # Memory
 
-    def held(self, alias: Tensor) -> Weak:
-        """A reference to a `.data` alias: when it is gone it is forgotten."""
-        where, aliased = alias._cdata, self.aliased
-        key, traces = id(alias), self.traces
+    def got_data(self, source: Tensor, result: Tensor, site: int) -> None:
+        """`result` is `source.data`: when it is gone it is forgotten."""
+        key, aliased, traces = id(result), self.aliased, self.traces
 
         def forget(_: object) -> None:
-            aliased.pop(where, None)
+            aliased.pop(key, None)
             traces.pop(key, None)
 
-        return Weak(alias, forget)
-
-    def got_data(self, source: Tensor, result: Tensor, site: int, memory: int, held: Weak) -> None:
-        """`result`, which `held` refers to, is `source.data`; `memory` is the storage of both."""
+        held, memory = Weak(result, forget), storage(result)
+        self.log.alias(result, source, memory, site, held)
         mark = _new(Mark, (site, self.log.clock, True))
         of = self._sources.get(id(source))
         if of is None or of() is not source:
             of = self._remember_source(source)
-        self.aliased[result._cdata] = held, _new(Aliased, (of, mark))
+        aliased[key] = held, _new(Aliased, (of, mark))
         if source.requires_grad:
             self.cuts.cut(source, result, mark, "data", memory, held)
         else:
@@ -171,13 +168,6 @@ class Detectors:
             self._sources.clear()
         of = self._sources[id(source)] = weak(source)
         return of
-
-    def before_write(
-        self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], site: int
-    ) -> Overwritten:
-        """What a write through a `.data` alias is about to overwrite."""
-        mark = _new(Mark, (site, self.log.clock, True))
-        return self.overwrites.before_write(tensor, alias, args, mark)
 
     def not_seen_coming(self, tensor: Tensor) -> Overwritten | None:
         """As `before_write` for one that has been written already."""
@@ -192,23 +182,27 @@ class Detectors:
         nodes: int,
         before: Overwritten,
     ) -> None:
+        """A `.data` alias was written: where its operands come from goes on in it."""
         mark = _new(Mark, (site, clock, True))
         if before.saved or self.overwrites.memories:
             self.overwrites.hidden_write(tensor, args, mark, nodes, before)
         written = before.alias.source()
-        if written is not None:
-            if written.requires_grad and (written._base is not None or not written.is_leaf):
-                self.unrecorded.changed(written, mark, before.alias.mark, before.content)
-            if len(args) > 1:
-                self._gave(written, args[1:], mark)
+        if written is None:
+            self.cuts.spread(args, {}, tensor)
+            return
+        if written.requires_grad and (written._base is not None or not written.is_leaf):
+            self.unrecorded.changed(written, mark, before.alias.mark, before.content)
+        if len(args) > 1 and self._gave(written, args[1:], mark):
+            self.cuts.spread(args, {}, tensor)
 
-    def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> None:
-        """Values were written past the graph of `target`: what they came from is cut off."""
+    def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> bool:
+        """Values were written past the graph of `target`: what they came from is cut off.
+
+        Whether some had been before."""
         sources = requiring_grad(given)
         if sources:
             self.cuts.written(target, sources, mark, "written")
-        if self.traces:
-            self.cuts.spread(given, {}, target)
+        return bool(self.traces) and self.cuts.spread(given, {}, target)
 
     def wrote_outside(self, target: Tensor, given: tuple[Any, ...], site: int) -> None:
         """An operation wrote `target` while no graph was recorded."""

@@ -122,8 +122,20 @@ class Cuts:
         if cut is None:
             cut = self._at(mark, way)
         cut.clock = mark[1]
-        self._look_above(cut, (source,))
-        self._left(source, result, cut, memory, held)
+        if cut.looks < _LOOKS:
+            self._look_above(cut, (source,))
+        known = self.traces.get(id(source))
+        sites = cut.own
+        if known is not None and known[1]:
+            cut.behind |= known[1]
+            sites |= known[1]
+        if type(result) is Tensor or isinstance(result, Tensor):
+            cut.memory, cut.source = memory or storage(result), id(source)
+            # `detach_` is told before it runs; a leaf may get other values under no_grad.
+            alone = result is source or not result.requires_grad
+            self._trace(result, sites, sites if alone else _NOTHING, held)
+        elif source.numel() <= MAX_VALUES:
+            self.values.remember(result, sites)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
         """`result`, a parameter, was made of `source`, and so much of what has left before went
@@ -146,7 +158,9 @@ class Cuts:
     def derivatives(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         """Derivatives of `roots` have no graph.  They are not traced: as a step to take (an
         adversarial example, a sample, a first-order update) they are meant so."""
-        self._look_above(self._at(mark, "derivative"), roots)
+        cut = self._at(mark, "derivative")
+        if cut.looks < _LOOKS:
+            self._look_above(cut, roots)
 
     def derived(self, results: Iterable[Tensor], site: int) -> None:
         """torch.autograd.grad gave these, with a graph of their own, as it was asked for."""
@@ -166,43 +180,22 @@ class Cuts:
     def _look_above(self, cut: CutSite, sources: Sequence[Tensor]) -> None:
         """Note the leaves above what one call took out of the graph, at the first calls, and as
         long as the calls before have shown new ones: a loop goes through the blocks of a model."""
-        if cut.looks < _LOOKS:
-            known = len(cut.above)
-            if cut.site not in self.first:
-                self.first[cut.site] = self.rounds, time.perf_counter() - self._started
-            if any(self._is_fresh(source, cut.way) for source in sources):
-                cut.fresh = cut.clock
-            for source in sources:
-                if id(source) in self._derived:
-                    cut.derivative = self._derived[id(source)][1]
-                for leaf in leaves_above(source):
-                    cut.above[id(leaf)] = weak(leaf)
-            cut.looks += not known < len(cut.above) <= _MOST_ABOVE
+        known = len(cut.above)
+        if cut.site not in self.first:
+            self.first[cut.site] = self.rounds, time.perf_counter() - self._started
+        if any(self._is_fresh(source, cut.way) for source in sources):
+            cut.fresh = cut.clock
+        for source in sources:
+            if id(source) in self._derived:
+                cut.derivative = self._derived[id(source)][1]
+            for leaf in leaves_above(source):
+                cut.above[id(leaf)] = weak(leaf)
+        cut.looks += not known < len(cut.above) <= _MOST_ABOVE
 
     def _is_fresh(self, source: Tensor, way: str) -> bool:
         """Whether it was computed after the last backward; the number of a leaf is at any time."""
         node = root(source).grad_fn
         return way == "number" if node is None else node._sequence_nr() >= self._since
-
-    def _left(
-        self,
-        source: Tensor,
-        result: Any,
-        cut: CutSite,
-        memory: int = 0,
-        held: Weak | None = None,
-    ) -> None:
-        behind = self._of(source) if self.traces else _NOTHING
-        if behind:
-            cut.behind |= behind
-        sites = cut.own | behind if behind else cut.own
-        if type(result) is Tensor or isinstance(result, Tensor):
-            cut.memory, cut.source = memory or storage(result), id(source)
-            # `detach_` is told before it runs; a leaf may get other values under no_grad.
-            alone = result is source or not result.requires_grad
-            self._trace(result, sites, sites if alone else _NOTHING, held)
-        elif source.numel() <= MAX_VALUES:
-            self.values.remember(result, sites)
 
     def ended(self, args: tuple[Any, ...], result: Any, mark: Mark) -> None:
         """An operation made no node although an argument required a gradient.
@@ -236,7 +229,8 @@ class Cuts:
         self, sources: Sequence[Tensor], outside: tuple[Tensor, ...], cut: CutSite, mark: Mark
     ) -> None:
         cut.clock = mark[1]
-        self._look_above(cut, sources)
+        if cut.looks < _LOOKS:
+            self._look_above(cut, sources)
         behind = [self._of(source) for source in sources] if self.traces else []
         sites = cut.own.union(*behind) if behind else cut.own
         cut.behind = cut.behind.union(*behind)
@@ -277,15 +271,15 @@ class Cuts:
         if found:
             self._trace(tensor, found, _NOTHING if leaf else found)
 
-    def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """What comes from a traced argument is traced."""
+    def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
+        """What comes from a traced argument is traced.  Whether there was one."""
         known_of = self.traces.get
         given: list[_Trace] = []
         for value in args:
             known = known_of(id(value))  # only what lives is there
             if known is not None:
                 given.append(known)
-            elif isinstance(value, (list, tuple)):
+            elif type(value) is not Tensor and issubclass(type(value), (list, tuple)):
                 given += [known for item in value if (known := known_of(id(item))) is not None]
         for value in kwargs.values() if kwargs else ():
             if (known := known_of(id(value))) is not None:
@@ -296,6 +290,7 @@ class Cuts:
                 self._written_through(result)
                 if not torch.is_grad_enabled():
                     self._written_into(args)
+        return bool(given)
 
     def _hand_on(self, given: list[_Trace], result: Any) -> None:
         """`result` was computed from tensors with these traces, or is what was written."""

@@ -79,19 +79,18 @@ class Overwrites:
 
     def alias(self, tensor: Tensor) -> Aliased | None:
         """Of a `.data` alias, or a view of one, what it is an alias of."""
-        if not self.aliased:
-            return None
-        base = tensor._base
-        known = self.aliased.get((tensor if base is None else base)._cdata)
+        known = self.aliased.get(id(tensor))
+        if known is None and self.aliased:
+            known = self.aliased.get(id(tensor._base))
         return None if known is None else known[1]
 
     def before_write(
-        self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], mark: Mark
+        self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], site: int
     ) -> Overwritten:
         """What is in the memory of a `.data` alias that is about to be written: of a large tensor
         only in the part that the write says."""
         if self.memories:
-            self._look_at(tensor, mark)
+            self._look_at(tensor, Mark(site, self.log.clock))
         if not self._may_be_saved(alias):
             return _new(Overwritten, (alias, False, None))
         whole, room = region_of(root(tensor)), self.hidden.has_room

@@ -80,6 +80,9 @@ class CallSites:
         #: The frame of the cell's statement that runs, and its code: no user's frame is below.
         self._outermost: FrameType | None = None
         self._outermost_code = 0
+        #: Sites in functions that this frame calls, as a loop by hand is one: by the operation,
+        #: the function's code and instruction, and the frame's.
+        self._near: dict[tuple[int, int, int, int], int] = {}
         #: For sites inside an installed package its innermost code and instruction; None where
         #: that was not always the same.
         self.inside: dict[int, tuple[CodeType, int] | None] = {}
@@ -98,9 +101,22 @@ class CallSites:
     def leave(self) -> None:
         """The cell has ended: its frame is let go."""
         self._outermost = None
+        self._near.clear()
 
     def here(self, frame: FrameType | None, operation: int) -> int:
         """The number of the site whose innermost frame (torch's caller) is `frame`; 0 for none."""
+        outer = None if frame is None else frame.f_back
+        if frame is None or outer is None or outer is not self._outermost:
+            return self._walked(frame, operation)
+        near = operation, id(frame.f_code), frame.f_lasti, outer.f_lasti
+        try:
+            return self._near[near]
+        except KeyError:
+            number = self._near[near] = self._walked(frame, operation)
+            return number
+
+    def _walked(self, frame: FrameType | None, operation: int) -> int:
+        """As `here`, from each frame to its caller."""
         first, outermost, judged = frame, self._outermost, self._judged
         inside, depth = None, 0
         key: Any = operation  # a tuple of the key so far, the code and the instruction
@@ -167,6 +183,7 @@ class CallSites:
             code = frame.f_code
             if not code.co_flags & CO_OPTIMIZED and code.co_filename in self._cell_files:
                 self._outermost, self._outermost_code = frame, id(code)
+                self._near.clear()
 
     def _keep(self, code: CodeType) -> CodeType:
         """Hold a code object and remember the cell it belongs to: the one that ran first."""
@@ -185,6 +202,7 @@ class CallSites:
 
     def _forget_judged(self) -> None:
         self._judged.clear()
+        self._near.clear()
         self._held.clear()
 
     def _judge(self, filename: str) -> int:

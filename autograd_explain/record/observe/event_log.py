@@ -114,7 +114,7 @@ class EventLog:
     )
     stepped: deque[Stepped] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
     landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
-    living: dict[int, tuple[Weak, int]] = field(default_factory=dict)  #: aliases by address
+    living: dict[int, tuple[Weak, int]] = field(default_factory=dict)  #: aliases by identity
     born: dict[int, Born] = field(default_factory=dict)
     frozen: dict[int, Frozen] = field(default_factory=dict)  #: what required a gradient before
     clock: int = 0
@@ -167,18 +167,14 @@ class EventLog:
         if len(living) >= MAX_ALIASES:
             living.clear()
         self.clock = clock = self.clock + 1
-        source = of._cdata
-        known = living.get(source)
+        known = living.get(id(of))
         parent = known[1] if known is not None and known[0]() is of else 0
-        self.alias_rows.append((clock, site, storage, source, parent))
-        living[made._cdata] = Weak(made) if held is None else held, clock
+        self.alias_rows.append((clock, site, storage, of._cdata, parent))
+        living[id(made)] = Weak(made) if held is None else held, clock
 
-    def alias_time(self, tensor: torch.Tensor, where: int) -> int:
-        """When the tensor at this address became an alias, 0 where it is none.
-
-        To be asked while it lives: its address may have been another tensor's before.
-        """
-        known = self.living.get(where)
+    def alias_time(self, tensor: torch.Tensor) -> int:
+        """When a tensor became an alias, 0 where it is none."""
+        known = self.living.get(id(tensor))
         return known[1] if known is not None and known[0]() is tensor else 0
 
     def maker_of(self, number: int) -> Made | None:

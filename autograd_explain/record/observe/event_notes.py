@@ -58,6 +58,7 @@ class EventNotes:
         self._traces = suspicion.traces
         self._aliased = suspicion.aliased
         self._alias_of = suspicion.overwrites.alias
+        self._look_before = suspicion.overwrites.before_write
         self._ended_at = suspicion.cuts.ended
         self._cut = suspicion.cuts.cut
         self._spread = suspicion.cuts.spread
@@ -153,15 +154,15 @@ class EventNotes:
         target = args[0] if args else None
         if not isinstance(target, Tensor):
             return self.composite(func, args, kwargs, frame, operation)
-        unasked = is_unasked(target)
-        if unasked:
+        asks = requires_grad_at_sight(args)
+        if asks is not None:
             old = version(target)
         else:
             with quiet():
                 old = version(target)
         site, content = 0, None
         if self._aliased:
-            alias = self._alias_of(target) if unasked else self._alias(target)
+            alias = self._alias(target) if asks is None else self._alias_of(target)
             if alias is not None:
                 site, content = self._before_write(target, alias, args, frame, operation)
         before = sequence()
@@ -170,7 +171,7 @@ class EventNotes:
         if after != self.seen:
             site = self.noted(before, after, args, result, frame, operation)
         try:
-            if unasked and (len(args) == 1 or requires_grad_at_sight(args[1:]) is False):
+            if asks is False or (asks and len(args) == 1):
                 self.wrote(target, old, frame, operation, args, site, content)
             else:
                 with quiet():
@@ -180,8 +181,8 @@ class EventNotes:
                     self.wrote(target, old, frame, operation, args, site, content)
         except Exception as error:
             self.broken = error
-        if self._traces:  # `x[i] = y` has no result
-            self._spread(args, kwargs, target if result is None else result)
+        if self._traces and (content is None or kwargs):  # else `hidden_write` has done so
+            self._spread(args, kwargs, target if result is None else result)  # none: `x[i] = y`
         return result
 
     def composite(
@@ -238,7 +239,7 @@ class EventNotes:
         try:
             with quiet():
                 site = self._here(frame, operation)
-                return site, self.suspicion.before_write(tensor, alias, args, site)
+                return site, self._look_before(tensor, alias, args, site)
         except Exception as error:
             self.broken = error
         return 0, None
@@ -265,10 +266,11 @@ class EventNotes:
         log.clock = clock = log.clock + 1
         if content is None and self._aliased:
             content = self.suspicion.not_seen_coming(tensor)
-        where, own = tensor._cdata, content is None
-        known = log.living.get(where)  # as `log.alias_time`
+        known = log.living.get(id(tensor))  # as `log.alias_time`
         alias = known[1] if known is not None and known[0]() is tensor else 0
-        log.write_rows.append((clock, site, storage(tensor), where, old, new, own, alias))
+        own = content is None
+        row = clock, site, storage(tensor), tensor._cdata, old, new, own, alias
+        log.write_rows.append(row)
         if content is not None:
             with quiet():
                 self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
@@ -286,7 +288,7 @@ class EventNotes:
     def wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
         """Note a write that left the version as it was; its time."""
         log, where, v = self.log, address(tensor), version(tensor)
-        clock, alias = log.tick(), log.alias_time(tensor, where)
+        clock, alias = log.tick(), log.alias_time(tensor)
         log.write_rows.append((clock, site, storage(tensor), where, v, v, own, alias))
         return clock
 

@@ -84,6 +84,7 @@ class Special:
         self._suspicion = recorder.suspicion
         self._here = recorder.sites.here
         self._zeroed = recorder.zeroed
+        self._note_data = recorder.suspicion.got_data
         self._summed = recorder.suspicion.gradients.by_hand.leaves
         methods: Mapping[CallKind, Callable[[Call], Any]] = {
             CallKind.BATCH_NORM: self._batch_norm,
@@ -150,19 +151,13 @@ class Special:
         source = args[0]
         try:
             if is_unasked(source):
-                self._got_data(source, result, frame, operation)
+                self._note_data(source, result, self._here(frame, operation))
             else:
                 with quiet():
-                    self._got_data(source, result, frame, operation)
+                    self._note_data(source, result, self._here(frame, operation))
         except Exception as error:
             self._recorder.broken = error
         return result
-
-    def _got_data(self, source: Tensor, result: Tensor, frame: FrameType, operation: int) -> None:
-        site = self._here(frame, operation)
-        kept, held = storage(result), self._suspicion.held(result)
-        self._log.alias(result, source, kept, site, held)
-        self._suspicion.got_data(source, result, site, kept, held)
 
     def _set_data(
         self,
