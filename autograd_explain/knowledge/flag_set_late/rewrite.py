@@ -10,7 +10,6 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.edits import merge, then
 from autograd_explain.rewrite.transforms.move_statement import move_before
 from autograd_explain.rewrite.transforms.spot import Spot
-from autograd_explain.rewrite.transforms.training_step import remove_statement
 
 from .diagnose import Details, Late
 
@@ -59,9 +58,9 @@ def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
     early = [Spot(program, use).before(ending, x=given) for given, use in uses]
     if late.kept:
         return merge(*early)
-    gone = [remove_statement(program, copy) for copy in late.again]
+    gone = [Spot(program, copy).removed() for copy in late.again]
     if target in ("", late.source, f"{late.tensor}.requires_grad"):
-        gone.append(remove_statement(program, late.flag))
+        gone.append(Spot(program, late.flag).removed())
     else:
         gone.append(Spot(program, late.flag).instead("{a} = {b}", a=target, b=late.source))
     return merge(*early, *gone)

@@ -1,16 +1,19 @@
 """`MyFunction.apply(x)` with static methods; the present name of `saved_tensors`."""
 
 import ast
-from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
-from autograd_explain.program import Program, Source
+from autograd_explain.model import Place
+from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.cst_tools import head
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, lines_before
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.transforms.grad_mode import decorated
 
 from .diagnose import Details
 
@@ -32,22 +35,23 @@ def _static(site: Site[Details]) -> Edits | None:
         return None
     if made.args or made.keywords or call.keywords:
         return None
-    methods = list(_methods(site.program, made.func.id))
+    classes = index_of(site.program).classes(made.func.id)[:1]  # as it was defined last
+    bodies = ((source, n) for source, node in classes for n in node.body)
+    methods = [(source, n) for source, n in bodies if isinstance(n, ast.FunctionDef)]
     if {m.name for _, m in methods} != {"forward", "backward"}:
         return None
-    applied = site.with_code(f"{made.func.id}.apply{{arguments}}")
-    return apply_patches([*applied, *(p for source, m in methods for p in _decorated(source, m))])
+    edits = site.replaced(f"{made.func.id}.apply{{arguments}}")
+    for source, method in methods:
+        if not method.decorator_list:
+            place = source.place(method.lineno, None, method)
+            edits = then(site.program, edits, _decorated, place)
+    return edits
 
 
-def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
-    """The methods of the class of this name as it was defined last."""
-    for source, node in index_of(program).classes(name)[:1]:
-        yield from ((source, n) for n in node.body if isinstance(n, ast.FunctionDef))
-
-
-def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:
-    if not method.decorator_list:
-        yield lines_before(source, method, "@staticmethod")
+def _decorated(program: Program, place: Place) -> Edits | None:
+    tree, method = statement_at(program, place)
+    new = cst.Decorator(cst.Name("staticmethod"))
+    return None if method is None else Draft(tree).change(method, partial(decorated, new)).edits()
 
 
 propose: Propose[Details] = by_table(

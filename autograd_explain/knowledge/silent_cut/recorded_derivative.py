@@ -10,7 +10,6 @@ from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.copied_object import imported
 from autograd_explain.rewrite.transforms.grad_mode import under_guard
-from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 _NEEDED = {"functools": "functools.partial", "unittest.mock": "unittest.mock.patch"}
 
@@ -29,4 +28,4 @@ def recorded_in_library(program: Program, place: Place | None) -> Edits | None:
     missing = [module for module, name in known.items() if name is None]
     if not missing:
         return guarded(program, place)
-    return then(program, apply_patches(imported(program, source, *missing)), guarded, place)
+    return then(program, imported(program, source, *missing), guarded, place)

@@ -1,20 +1,23 @@
 """Take out the cut; ask for the tensor that was used; or accept that the input is unused."""
 
 import ast
+from dataclasses import replace
+from functools import partial
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_all,
     apply_patches,
-    lines_behind,
     node_at,
     replacement,
     tensors_instead_of_copy,
@@ -23,7 +26,6 @@ from autograd_explain.rewrite.transforms.uncut import (
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .diagnose import Details
-from .side_part import PartAsked
 from .unused import counted_as_zero, unused_allowed, unused_as_zeros
 
 
@@ -59,23 +61,18 @@ def _part_taken_last(site: Site[Details]) -> Edits | None:
     program, patches = site.program, []
     for part in reversed(site.details.parts):  # the last of two at one point comes first
         patches += replacement(program, part.argument, site.details.whole)
-        patches += _taken(program, part)
-    return apply_patches(patches)
+        source, span = program.source_at(part.argument), part.result and part.result.span
+        patches += [Patch(source, span.end, part.index)] if source and span else []
+    edits = apply_patches(patches)
+    for part in reversed(site.details.parts):
+        if part.result is None:
+            named = partial(_part_of_named, f"{part.target} = {part.target}{part.index}")
+            edits = then(program, edits, named, replace(part.argument, span=None))
+    return edits
 
 
-def _taken(program: Program, part: PartAsked) -> list[Patch]:
-    """The part of the gradient, behind the expression or as a statement for the name of it."""
-    source = program.source_at(part.argument)
-    statement = program.statement_at(part.argument)
-    if source is None or statement is None:
-        return []
-    if part.result is not None:
-        span = part.result.span
-        return [] if span is None else [Patch(source, span.end, part.index)]
-    end = source.span(statement).end
-    if source.lines[end.line - 1][end.column :].strip():
-        return []
-    return [lines_behind(source, statement, f"{part.target} = {part.target}{part.index}")]
+def _part_of_named(code: str, program: Program, place: Place) -> Edits | None:
+    return Spot(program, place).behind(code)
 
 
 def _not_handed_over(site: Site[Details]) -> Edits | None:

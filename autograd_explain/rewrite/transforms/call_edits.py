@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -18,6 +18,9 @@ from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import move_before
 from .spot import Spot
 from .uncut import Patch, apply_all, code_of, node_at
+
+if TYPE_CHECKING:
+    from ...inspect.facts.losing_call import Undecorated
 
 
 def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
@@ -85,27 +88,12 @@ def _turned_off(spot: Spot) -> list[Patch]:
     return spot.with_argument("use_reentrant", "False")
 
 
-class WrappedCall(Protocol):
-    """A call of what a decorator runs without recording: of an object, which runs its `method`
-    (`forward` of a module), of a method (""), or of a plain function (`alone`).  Behind `levels`
-    decorators it records."""
-
-    @property
-    def place(self) -> Place: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def alone(self) -> bool: ...
-    @property
-    def levels(self) -> int: ...
-
-
-def wrapped_instead(program: Program, calls: Sequence[WrappedCall]) -> Edits | None:
+def wrapped_instead(program: Program, calls: Sequence[Undecorated]) -> Edits | None:
     """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
     return apply_all(_what_is_wrapped(program, call) for call in calls)
 
 
-def _what_is_wrapped(program: Program, call: WrappedCall) -> list[Patch]:
+def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     node, source = node_at(program, call.place), program.source_at(call.place)
     if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []

@@ -18,7 +18,7 @@ from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
 from .numpy_detour import handed_to, in_torch
-from .training_step import remove_statement
+from .spot import Spot
 from .uncut import (
     Patch,
     apply_patches,
@@ -69,8 +69,8 @@ def reconnected(
     flags = _flag_of_root(program, root)
     idle = _idle(outer[0]) if len(outer) == 1 else None
     where = None if idle is None else outer[0].source.place(idle.lineno, None, idle)
-    edits = apply_patches(outer) if where is None else remove_statement(program, where)
-    return merge(edits, *(remove_statement(program, flag) for flag in flags))
+    edits = apply_patches(outer) if where is None else Spot(program, where).removed()
+    return merge(edits, *(Spot(program, flag).removed() for flag in flags))
 
 
 def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:

@@ -77,12 +77,6 @@ def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[
     return tree, statement, [make("{x}.zero_grad()", x=owner)]
 
 
-def remove_statement(program: Program, place: Place | None) -> Edits | None:
-    """Take the statement at a place out."""
-    tree, statement = statement_at(program, place)
-    return Draft(tree).remove(statement).edits()
-
-
 def module_list(program: Program, place: Place, attribute: str | None = None) -> Edits | None:
     """`self.layers = [nn.Linear(…), …]` -> `nn.ModuleList([…])`, so that the module knows them.
 

@@ -7,7 +7,6 @@ patches of the text (everything around them stays to the letter).
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -82,25 +81,6 @@ def _edit(patches: list[Patch]) -> Edit | None:
     if text == source.text or not is_program(text):
         return None
     return Edit(source.cell, source.file, source.text, text)
-
-
-def lines_before(source: Source, statement: ast.stmt, *lines: str) -> Patch:
-    """Lines put before a statement, as far to the right as it."""
-    indent = _indent(source, statement)
-    text = "".join(f"{line}\n{indent}" for line in lines)
-    return Patch(source, source.span(statement).start, text)
-
-
-def lines_behind(source: Source, statement: ast.stmt, *lines: str) -> Patch:
-    """Lines put behind a statement, as far to the right as it."""
-    text = "".join(f"\n{_indent(source, statement)}{line}" for line in lines)
-    return Patch(source, source.span(statement).end, text)
-
-
-def _indent(source: Source, statement: ast.stmt) -> str:
-    """As much blank as stands before a statement; where that is none, nothing compiles with it."""
-    start = source.span(statement)
-    return re.sub(r"\S", " ", source.lines[start.line - 1][: start.column])
 
 
 # -- expressions at places -------------------------------------------------------------------
