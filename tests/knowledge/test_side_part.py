@@ -38,12 +38,12 @@ residual(torch.rand(5, 2, requires_grad=True))
 p = torch.rand(5, 2, requires_grad=True)
 u = torch.tanh(wave(p))
 a, b = p[:, 0], p[:, 1].clone()
-u_a, u_b = torch.autograd.grad(u.sum(), (a, b))
+u_a, u_b = torch.autograd.grad(u.sum(), (a, b))  # both
 assert u_a.shape == u_b.shape == (5,)
 """,
         "a, b = p[:, 0], p[:, 1].clone()",
         [
-            "u_a, u_b = torch.autograd.grad(u.sum(), (p, p))",
+            "u_a, u_b = torch.autograd.grad(u.sum(), (p, p))  # both",
             "u_a = u_a[:, 0]",
             "u_b = u_b[:, 1]",
         ],

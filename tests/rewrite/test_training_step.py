@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result, rewritten
 
+from autograd_explain.model import Edits, Place
+from autograd_explain.program import Program
 from autograd_explain.rewrite.transforms.move_statement import move_before
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.training_step import (
     cleared_with_the_step,
     module_list,
     parameter_attribute,
-    remove_statement,
     zero_grad_before,
 )
 
@@ -59,9 +61,12 @@ def test_zero_grad_before_declines() -> None:
     assert cleared_before("loss.backward()\nscaler.step(opt)\n") is None
 
 
-def test_remove_statement() -> None:
-    assert rewritten(remove_statement, "a = 1\nb = 2  # c\nd = 3\n", "b =") == "a = 1\nd = 3\n"
-    assert rewritten(remove_statement, "if c:\n    b = 2\n", "b =") == "if c:\n    pass\n"
+def test_a_statement_taken_out() -> None:
+    def removed(program: Program, place: Place) -> Edits | None:
+        return Spot(program, place).removed()
+
+    assert rewritten(removed, "a = 1\nb = 2  # c\nd = 3\n", "b =") == "a = 1\nd = 3\n"
+    assert rewritten(removed, "if c:\n    b = 2\n", "b =") == "if c:\n    pass\n"
 
 
 LISTS = [

@@ -8,9 +8,7 @@ from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import (
-    switched_before,
-)
+from autograd_explain.rewrite.transforms.call_edits import switched_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 
 from .diagnose import Details

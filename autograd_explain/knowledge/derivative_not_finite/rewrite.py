@@ -145,8 +145,6 @@ def _apart(site: Site[Details]) -> Edits | None:
         return None
     draft, matrix = Draft(tree), node
     if not isinstance(node, cst.Name):
-        if tree.block_of(statement) is None:
-            return None
         matrix = cst.Name(fresh(tree, statement, "matrix"))
         draft.before(statement, [make("{m} = {x}", m=matrix, x=bare(node))])
     diagonal = f"{site.details.apart} * {torch}.arange({{m}}.shape[-1]).diag().to({{m}})"

@@ -50,7 +50,6 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("difference", _difference_detached, when=lambda d: d.by is ZeroBy.SUM, changes=True),
     Fix("difference", _difference_detached, when=lambda d: d.by is ZeroBy.SUM),
     Fix("detach_older", lambda s: detached_at(s.program, s.details.older)),
     Fix("detach_sum", lambda s: detached_at(s.program, s.details.sum)),

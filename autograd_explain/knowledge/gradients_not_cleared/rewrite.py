@@ -29,8 +29,6 @@ def _reset(site: Site[Details]) -> Edits | None:
 
 
 def _reset_at(program: Program, place: Place, leaf: str, backward: Place | None) -> Edits | None:
-    if not leaf:
-        return None
     if isinstance(program.statement_at(place), ast.Return):
         return Spot(program, backward).before("{leaf}.grad = None", leaf=leaf)
     return Spot(program, place).behind("{leaf}.grad = None", leaf=leaf)

@@ -12,7 +12,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import Statement, functions_in, statements_in
+from autograd_explain.rewrite.engine.tree import functions_in, statements_in
 from autograd_explain.rewrite.transforms.kept_argument import constructor_of
 
 
@@ -52,8 +52,8 @@ def _removed(site: Site[None]) -> Edits | None:
         return None
     whole = tree.alone_in(own, cst.For, cst.If)
     inside, at = tree.siblings(whole)
-    backwards = [n for n, s in enumerate(inside) if n > at and _goes_backward(s)]
-    run = inside[at : backwards[-1] + 1] if backwards else []
+    backward = [s for s in inside[at + 1 :] if any(method_name(n) == "backward" for n in walk(s))]
+    run = inside[at : inside.index(backward[-1]) + 1] if backward else []
     if not run or any(isinstance(n, cst.Return) for s in run for n in walk(s)):
         return None
     draft = Draft(tree)
@@ -66,10 +66,6 @@ def _removed(site: Site[None]) -> Edits | None:
     draft.instead(own, [make(f"{handles}.append({{x}})", x=own.value)])
     removed = block(f"for {handle} in {handles}:\n    {handle}.remove()")
     return draft.after(run[-1], [removed]).edits()
-
-
-def _goes_backward(statement: Statement) -> bool:
-    return any(method_name(n) == "backward" for n in walk(statement))
 
 
 propose: Propose[None] = by_table(

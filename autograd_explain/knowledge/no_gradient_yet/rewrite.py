@@ -1,26 +1,22 @@
 """Reset to None instead of zeros; read the gradient before it is cleared."""
 
-from collections.abc import Iterator
 from itertools import islice
 
-from autograd_explain.model import Finding
-from autograd_explain.program import Program
-from autograd_explain.rewrite import Fix, Proposal, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.uncut import joined_at
 
 from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
 
-
-def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    if finding.details.why is Why.ALIAS:
-        yield from islice(_of_alias(finding, program), 1)
-    else:
-        yield from _of_leaf(finding, program)
-
-
-_of_leaf: Propose[Details] = by_table(
+#: The first of them that can be made says it all.
+_of_alias: Propose[Details] = by_table(
+    Fix("parameters", at_place(parameters_themselves)),
+    Fix("read_leaf", lambda s: read_of_leaf(s.program, s.details.read, s.details.leaf)),
+    Fix("undetached", lambda s: undetached(s.program, s.details.read, s.place)),
+)
+propose: Propose[Details] = by_table(
+    lambda s: islice(_of_alias(s.finding, s.program), 1) if s.details.why is Why.ALIAS else (),
     Fix(
         "reset",
         lambda s: s.instead("{read}.grad = None", read=s.details.read),
@@ -33,10 +29,4 @@ _of_leaf: Propose[Details] = by_table(
         lambda s: move_after(s.program, s.place, s.details.read),
         when=lambda d: d.why is Why.CLEARED,
     ),
-)
-#: The first of them that can be made says it all.
-_of_alias: Propose[Details] = by_table(
-    Fix("parameters", at_place(parameters_themselves)),
-    Fix("read_leaf", lambda s: read_of_leaf(s.program, s.details.read, s.details.leaf)),
-    Fix("undetached", lambda s: undetached(s.program, s.details.read, s.place)),
 )

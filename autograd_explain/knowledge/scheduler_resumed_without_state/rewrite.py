@@ -1,9 +1,7 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    called_sooner,
-)
+from autograd_explain.rewrite.transforms.call_edits import called_sooner
 
 from .diagnose import Details
 

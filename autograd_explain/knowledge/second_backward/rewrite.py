@@ -140,8 +140,6 @@ def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
 def _detached_in_memory(site: Site[Details]) -> Edits | None:
     """All that a memory of earlier rounds is given with a graph."""
     stored = site.details.stored
-    if stored is None:
-        return None
     places = dict.fromkeys((stored, *site.details.stored_beside))
     return detached_at(site.program, *places) or detached_at(site.program, stored)
 

@@ -77,7 +77,7 @@ def _without_parameter(site: Site[Details]) -> Edits | None:
     """`self.w = nn.Parameter(w)` -> `self.w = w` of an object that each round makes anew; else what
     the constructor computed becomes a property."""
     nodes = {place: node_at(site.program, place) for place in _told(site)}
-    if not all(map(_makes_parameter, nodes.values())):
+    if not all(called_name(node) == "Parameter" for node in nodes.values()):
         return None
     if site.details.anew:
         return apply_all(site.at(p).with_code("{v}", v=_given(site, p)) for p in nodes)
@@ -91,10 +91,6 @@ def _without_parameter(site: Site[Details]) -> Edits | None:
 
 def _given(site: Site[Details], place: Place) -> Place | None:
     return site.at(place).argument("data", 0).place
-
-
-def _makes_parameter(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Call) and called_name(node) == "Parameter"
 
 
 _of_table: Propose[Details] = by_table(

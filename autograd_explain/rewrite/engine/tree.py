@@ -137,9 +137,7 @@ class Tree:
     def alone_in(self, own: Statement, *kinds: type[cst.For | cst.If]) -> Statement:
         """A statement with the blocks of these kinds around it that hold nothing else."""
         outer = self.outer(own)
-        while isinstance(outer, kinds) and statements_in(outer.body) == [own]:
-            if outer.orelse is not None:
-                break
+        while isinstance(outer, kinds) and not outer.orelse and statements_in(outer.body) == [own]:
             own, outer = outer, self.outer(outer)
         return own
 

@@ -85,8 +85,6 @@ def _loses_name(site: Site, own: Statement, passed: list[Statement]) -> bool:
 def _acts(statement: Statement) -> bool:
     """Whether it changes something beside the names it binds: others see a difference where it
     stands."""
-    if isinstance(statement, (*_DECLARES, cst.Return)):
-        return False
     if isinstance(statement, cst.Assign):
         return any(isinstance(t.target, cst.Subscript) for t in statement.targets)
     return True
@@ -145,9 +143,7 @@ def _chain(site: Site) -> list[Statement]:
         if isinstance(other, cst.Assign) and written & wanted and not _is_trained(site, other):
             found.insert(0, other)
             wanted |= {path.partition(".")[0] for path in own.reads}
-            if len(found) == _CHAIN:
-                break
-    return found
+    return found[-_CHAIN:]
 
 
 def _is_trained(site: Site, statement: Statement) -> bool:

@@ -160,8 +160,6 @@ def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | Non
         after = inside[inside.index(statement) + 1 :]
         if not any(_heads(s) & effects(statement).writes for s in after if s not in going):
             going.add(statement)
-    if len(going) == len(inside):
-        return None
     needed = list(dict.fromkeys(p for c in computed for p in c.parameters))
     kept = kept_locals(where, needed, [s for c in computed for s in c.run])
     if kept is None:

@@ -65,9 +65,7 @@ def detached_instead(program: Program, place: Place) -> Edits | None:
     tree = tree_at(program, place)
     node = tree.node(place)
     call = tree.around(node, cst.Call)
-    if node is None:
-        return None
-    if call and called_on(call) is node and not isinstance(tree.parents[call], cst.Expr):
+    if node and call and called_on(call) is node and not isinstance(tree.parents[call], cst.Expr):
         return Draft(tree).replace(call, method(node, "detach()")).edits()
     plain = isinstance(node, (cst.Name, cst.Attribute))
     return Spot(program, place).instead("{x} = {x}.detach()") if plain else None

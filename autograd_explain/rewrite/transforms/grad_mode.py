@@ -128,11 +128,9 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     """
     tree, statement = statement_at(program, place)
     draft, imports = Draft(tree), tree.imports
-    if statement is None:
-        return None
     if _switch(imports, statement) is False:
         return draft.remove(statement).edits()
-    for node in tree.path(statement):
+    for node in (statement, *tree.ancestors(statement)):
         if isinstance(node, cst.With) and all(turns_off(imports, i.item) for i in node.items):
             return draft.opened(node).edits()
         if isinstance(node, cst.FunctionDef):
@@ -167,7 +165,7 @@ def turns_off(imports: Imports, node: cst.BaseExpression) -> bool:
     return full in _OFF
 
 
-def _switch(imports: Imports, statement: Statement) -> bool | None:
+def _switch(imports: Imports, statement: Statement | None) -> bool | None:
     """What a statement `torch.set_grad_enabled(flag)` sets, None for any other statement."""
     call = statement.value if isinstance(statement, cst.Expr) else None
     if not isinstance(call, cst.Call) or len(call.args) != 1:

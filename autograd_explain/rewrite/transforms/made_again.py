@@ -29,11 +29,9 @@ def made_again(
     `optimizer` is where one is known to be made."""
     tree, own = statement_at(program, place)
     made = [] if own is None else holders(tree, own, optimizer)
-    if own is None or not made or tree.block_of(own) is None:
-        return None
     drafts = Drafts()
     drafts[tree].after(own, [s for _, s in made])
-    for other, statement in made if moved and not _read_before(tree, own, made) else ():
+    for other, statement in made if own and moved and not _read_before(tree, own, made) else ():
         drafts[other].remove(statement)
     return drafts.edits()
 

@@ -22,6 +22,7 @@ from .spot import Spot
 from .uncut import (
     Patch,
     apply_patches,
+    as_dtype_of,
     node_at,
     numbers_in,
     replacement,
@@ -152,7 +153,8 @@ def _patches(
     elif torch is not None and (back is None or isinstance(again.args[0], _MANY)):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, source.place(again.lineno, None, again), True)
-        yield from _unwrapped(source, again)
+        outer = _wrappers(source, again)[-1]
+        yield from () if outer is again else surrounded(source, outer, again)
     elif torch is not None:
         inner = without_cut(program, where)
         text = inner[0].text if [p.span for p in inner] == [where.span] else ""
@@ -161,7 +163,7 @@ def _patches(
         elif text:
             outer = _wrappers(source, again)[-1]
             around = source.place(outer.lineno, None, outer)
-            yield from replacement(program, around, text + _dtype(source, again))
+            yield from replacement(program, around, text + as_dtype_of(source, again))
 
 
 def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
@@ -171,12 +173,6 @@ def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
     while (outer := _rebuilding(source.parents.get(found[-1]), found[-1])) is not None:
         found.append(outer)
     return found
-
-
-def _unwrapped(source: Source, call: ast.Call) -> list[Patch]:
-    """What stands around a call for such wrappers taken out."""
-    outer = _wrappers(source, call)[-1]
-    return [] if outer is call else surrounded(source, outer, call)
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
@@ -258,11 +254,6 @@ def _read(call: ast.Call) -> set[str]:
 
 
 _MANY = (ast.List, ast.ListComp, ast.Tuple)
-
-
-def _dtype(source: Source, call: ast.Call) -> str:
-    found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-    return "" if found is None else f".to({source.segment(found)})"
 
 
 def _outermost(patches: Iterable[Patch]) -> list[Patch]:

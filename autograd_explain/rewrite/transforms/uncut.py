@@ -309,12 +309,16 @@ def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -
     torch = imports_at(program, place).local("torch")
     if torch is None:
         return []
-    dtype = next((k.value for k in node.keywords if k.arg == "dtype"), None)
-    behind = "" if dtype is None else f".to({code_of(program, place, dtype)})"
     bracket = f"{torch}.stack(" if many else ("" if isinstance(node.args[0], _ATOMS) else "(")
     close = ")" if bracket else ""
-    around = surrounded(source, node, node.args[0], bracket, f"{close}{behind}")
+    around = surrounded(source, node, node.args[0], bracket, f"{close}{as_dtype_of(source, node)}")
     return [*around, *(_joined(source, node.args[0], torch) if many else ())]
+
+
+def as_dtype_of(source: Source, call: ast.Call) -> str:
+    """`.to(d)`, for what is put in the place of a call with `dtype=d`."""
+    found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+    return "" if found is None else f".to({source.segment(found)})"
 
 
 def joined_at(program: Program, place: Place | None, many: bool = False) -> Edits | None:
