@@ -106,6 +106,19 @@ class Meter:
         self.value = loss if self.value is None else 0.9 * self.value + 0.1 * loss
         return self.value
 
+class Rounds:
+    def __init__(self, size):
+        self.layers = [Meter() for _ in range(size)]
+
+class Stack(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.lin = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(size))
+    def forward(self, x, rounds):
+        for lin, layer in zip(self.lin, rounds.layers):
+            x = eval("m.update(f(x)).tanh()", {"m": layer, "f": lin, "x": x})
+        return x
+
 class CachedConv(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -631,6 +644,31 @@ for _ in range(3):
         "net.b._cached_norm",
         "return self.lin(self.b(h, strength))",
         ["self.a, self.b = Inner(cached=False), Inner(cached=False)"],
+    ),
+    "a package's cache of layers, which a global object keeps": (
+        """
+class Trainer:
+    def __init__(self, net):
+        self.net, self.opt = net, torch.optim.SGD(net.parameters(), lr=0.1)
+    def begin(self):
+        self.cache = Rounds(2)
+    def step(self, x):
+        loss = self.net(x, self.cache).square().mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+    def read(self, rows):
+        self.begin()
+        for x in rows:
+            self.step(x)
+trainer = Trainer(Stack(2))
+# %%
+for rows in torch.rand(2, 3, 4, 3):
+    trainer.read(rows)
+""",
+        "trainer.cache.layers[1].value",
+        "loss = self.net(x, self.cache).square().mean()",
+        ["for item in self.cache.layers:", "item.value = item.value.detach()"],
     ),
     "a package's layer has a cache": (
         """

@@ -72,7 +72,7 @@ def carried_state(
     each_round = given_by_round(scene)  # `for loss in losses`: the next round gets another one
     names = tuple(n for n in names if not _is_one_of_many(n, names) and n not in each_round)
     each = _in_each(scene, part, frame)
-    if each is not None and any(name.startswith(f"{each.container}[") for name in names):
+    if each is not None and any(_leads_into(each, name, frame) for name in names):
         return CarriedState(each=each)
     for name in (n for full in names for n in (full, without_item(full))):
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
@@ -131,6 +131,14 @@ def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
         if sum(carry) > 1:
             return Each(container, (*attributes,), all(carry), keyed)
     return None
+
+
+def _leads_into(each: Each, name: str, frame: FrameType) -> bool:
+    """Whether a name goes through the container, which may have other names in the frame: `self` is
+    a global one's object there."""
+    container = in_frame(expression_of(each.container), frame)
+    paths = (name[: index.start()] for index in _INDEX.finditer(name))
+    return any(in_frame(expression_of(path), frame) is container for path in paths)
 
 
 def _is_read_by_round(scene: Scene, name: str) -> bool:
