@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from knowledge.played import added, edited, explained, play
 
-from autograd_explain.model import Diagnosis, Outcome
+from autograd_explain.model import Diagnosis, Outcome, What
 
 NETWORKS = """
 import torch
@@ -116,6 +116,72 @@ def test_not_where_the_rounds_train_the_other_too(end: str) -> None:
     """What the rounds hand on to the generator is stepped behind the loop."""
     found = explained((NETWORKS, SEVERAL.partition("opt_g.zero_grad()")[0] + end))
     assert proposed(found)[0] == "recompute_in_loop"
+
+
+FIRST = """
+for real in data:
+    fake = gen(torch.randn(5, 4))
+    opt_g.zero_grad()
+    loss_g = -critic(fake).mean()
+    loss_g.backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    loss_d = critic(fake).mean() - critic(real).mean()
+    loss_d.backward()
+    opt_d.step()
+"""
+
+IN_FUNCTION = (
+    "def step(real):"
+    + FIRST.partition(":")[2]
+    .replace(
+        "critic(fake).mean() - critic(real).mean()",
+        "critic(torch.cat((real, fake))).mean()",
+    )
+    .replace("opt_g.zero_grad()", "gen.zero_grad()")
+    + "for real in data:\n    step(real)\n"
+)
+
+
+@pytest.mark.parametrize("layers", ["", "nn.Linear(4, 3)"])
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (FIRST, "loss_d = critic(fake.detach()).mean() - critic(real).mean()"),
+        (IN_FUNCTION, "loss_d = critic(torch.cat((real, fake.detach()))).mean()"),
+    ],
+)
+def test_the_second_loss_gets_the_value_of_who_has_been_stepped(
+    program: str, line: str, layers: str
+) -> None:
+    """Whether or not that step spoils what the graph had saved."""
+    gen = "nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))"
+    cells = (NETWORKS.replace(gen, layers or gen), program)
+    found = explained(cells)
+    assert found.rewrites[0].fix == "detach_second"
+    cause = found.finding.place(What.CAUSE)
+    assert cause is not None and cause.source == line.replace(".detach()", "")
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == [line]
+    assert play(repaired, watched=True).diagnosis is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    opt_d.step()\n", "    opt_d.step(); opt_g.step()\n"),
+        ("    opt_d.step()\n", "    both.step()\n"),
+        ("    opt_d.step()\n", ""),
+        ("    opt_g.zero_grad()\n", ""),
+        ("    opt_g.step()\n", ""),
+    ],
+)
+def test_not_where_the_second_loss_may_train_it_too(old: str, new: str) -> None:
+    """By a later step, or by a gradient that is still there when the next round adds to it."""
+    both = "both = torch.optim.SGD([*gen.parameters(), *critic.parameters()], 0.1)\n"
+    found = play((NETWORKS + both, FIRST.replace(old, new))).diagnosis
+    assert found is not None and found.finding.cause == "second_backward"
+    assert found.rewrites and "detach_second" not in proposed(found)
 
 
 def test_a_step_on_saved_parameters_rules_out_keeping_the_graph() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -22,7 +23,7 @@ from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import Function, is_of_package
+from autograd_explain.program import Function, called_name, is_of_package
 
 from .carried_state import CarriedState, Each
 from .constants import Constants, constants
@@ -33,11 +34,13 @@ from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .recomputed import read_by_checkpoints
+from .step_effect import leaves_below, params_of
 from .unread_result import Unread
 from .weight import weighs_log_probability
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _MANY = 400
+_STEPPED = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Details:
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
     stored_beside: tuple[Place, ...] = ()  #: what puts further old values there
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
+    second_uses: tuple[Place, ...] = ()  #: where the failing one does, which need not train it
     weights: tuple[Place, ...] = ()  #: where a loss reads it as the weight of a log-probability
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
@@ -115,6 +119,7 @@ def details_of(
         stored=storing,
         reentrant=read_by_checkpoints(scene, known.part),
         first_uses=first_uses,
+        second_uses=_second_uses(scene, known),
         weights=_weights(scene, known),
         inputs=inputs,
         argument=_argument(scene, known.part, names[0]),
@@ -282,6 +287,40 @@ def _first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     reads = _reads_of(scene, known, earlier, known.roots)
     # The loss itself cannot be cut off: nothing would be left to go back through.
     return () if earlier is not None and scene.slicer.place(earlier) in reads else reads
+
+
+def _second_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """Where the failing loss reads what the earlier one has trained by then.
+
+    The graph may end there only if what this one would add to its gradients is thrown away: no
+    step behind the failing line takes them, and they begin anew before the earlier backward.
+    """
+    earlier, first, place = _earlier_loss(scene, known), known.part.first, scene.place
+    if earlier is None or first is None or place is None or known.part.whole:
+        return ()
+    if len(known.roots) != 1 or first.place.function_id != place.function_id:
+        return ()
+    leaves = {id(leaf) for leaf in leaves_below(known.part.old)}
+    cleared = _owners(scene, "zero_grad", lambda line: line <= first.place.line)
+    steps = _owners(scene, "step", lambda line: line > place.line)
+    trained = leaves and any(s.writes for s in known.steps)
+    anew = leaves <= {held for owner in cleared for held in params_of(owner)}
+    apart = any(is_a(owner, torch.optim.Optimizer) for owner in steps) and all(
+        is_a(owner, _STEPPED) and leaves.isdisjoint(params_of(owner)) for owner in steps
+    )
+    return _reads_of(scene, known, known.roots[0], (earlier,)) if trained and anew and apart else ()
+
+
+def _owners(scene: Scene, method: str, on: Callable[[int], bool]) -> list[Any]:
+    """What has a method called on such lines of the failing line's function."""
+    program, place = scene.program, scene.place
+    source, statement = program.source_at(place), program.statement_at(place)
+    if source is None or statement is None:
+        return []
+    nodes = ast.walk(source.function_around(statement) or source.tree)
+    called = [n for n in nodes if isinstance(n, ast.Call) and called_name(n) == method]
+    owners = [getattr(n.func, "value", n) for n in called if on(n.lineno + source.offset)]
+    return [live_object(scene, ast.unparse(owner)) for owner in owners]
 
 
 def _weights(scene: Scene, known: Evidence) -> tuple[Place, ...]:

@@ -30,6 +30,10 @@ class Why(Enum):
     SAVED_READ = "saved_read"
 
 
+#: Two losses go back through one part.
+SHARED = (Why.SHARED, Why.SHARED_APART, Why.SHARED_STEPPED)
+
+
 def reason(known: Evidence) -> Why:
     if known.memory is not None:
         return Why.REMEMBERED

@@ -44,7 +44,7 @@ from .begin_anew import begun_anew, reset_anew, sum_anew
 from .carried_state import Each
 from .compared import compared
 from .details import Details
-from .reason import Why
+from .reason import SHARED, Why
 
 
 def _every_round(site: Site[Details]) -> Edits | None:
@@ -339,10 +339,6 @@ def _is_computed_once(details: Details) -> bool:
 _BACKWARD = ("backward", "manual_backward")
 
 
-#: Two losses go back through one part.
-_SHARED = (Why.SHARED, Why.SHARED_APART, Why.SHARED_STEPPED)
-
-
 def _is_shared(details: Details) -> bool:
     """Whether one graph serves two losses; of one loss, gone back from in two functions, every
     gradient would come twice."""
@@ -377,7 +373,7 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
         yield from _carried(site)
     elif weight := detached_at(program, *details.weights):
         yield from differing("detach_weight", weight, corrects=True)
-    elif details.why is Why.SHARED_STEPPED:
+    elif details.why is Why.SHARED_STEPPED and not details.second_uses:
         yield from _detached_first(site)
 
 
@@ -387,6 +383,11 @@ propose: Propose[Details] = by_table(
         lambda s: non_reentrant(s.program, s.details.reentrant),
         when=lambda d: d.reentrant != (),
         changes=False,
+    ),
+    Fix(
+        "detach_second",
+        lambda s: detached_at(s.program, *s.details.second_uses),
+        when=lambda d: d.why in SHARED,
     ),
     _first,
     Fix(
@@ -418,7 +419,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix("one_backward", _once(lambda s: s.details.before)),
     Fix("one_backward", _once(lambda s: s.place)),
-    Fix("sum_anew", _summed_anew, when=lambda d: d.why in _SHARED),
+    Fix("sum_anew", _summed_anew, when=lambda d: d.why in SHARED),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
     Fix(

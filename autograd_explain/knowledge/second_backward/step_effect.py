@@ -14,6 +14,7 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.nodes import is_view
 
 from .freed_part import FreedPart
@@ -44,9 +45,15 @@ def held_by(scene: Scene, call: ExprAt | None) -> set[int] | None:
     that is not a live optimizer."""
     owner = call and call.receiver
     optimizer = None if owner is None else scene.slicer.value(owner)
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        return None
-    return {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return params_of(optimizer) if is_a(optimizer, torch.optim.Optimizer) else None
+
+
+def params_of(owner: Any) -> set[int]:
+    """The tensors, by identity, of an optimizer or a module; none of anything else."""
+    if is_a(owner, torch.nn.Module):
+        return {id(p) for p in owner.parameters()}
+    groups = owner.param_groups if is_a(owner, torch.optim.Optimizer) else ()
+    return {id(p) for group in groups for p in group["params"]}
 
 
 def leaves_below(nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
