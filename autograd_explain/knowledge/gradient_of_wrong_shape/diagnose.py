@@ -15,7 +15,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
-from .function_inputs import known_as, read_once, spread, stands_for
+from .function_inputs import is_operand, known_as, read_once, spread, stands_for
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -43,6 +43,7 @@ class Details:
     summed: tuple[int, ...] = ()  #: dimensions of the gradient that the input does not have
     reduced: tuple[Place, ...] = ()  #: the calls that sum over others than those
     like: str = ""  #: the input, by its name in `backward`
+    size: str = ""  #: the input's shape, as backward can write it
     at: Place | None = None  #: the expression to change
 
 
@@ -88,8 +89,9 @@ def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) 
     if broadcast and (reduced is not None or len(has) > max(broadcast)):
         return Details(summed=broadcast, reduced=_alike(scene, cls, broadcast, reduced))
     place = None if reduced is None else scene.place_at(reduced)
-    if place is not None and like:
-        return Details(reduced=(place,), like=like)
+    size = f"{like}.shape" if like else _trailing(cls[1], index, reduced, wants)
+    if place is not None and size:
+        return Details(reduced=(place,), size=size)
     return Details(summed=_missing(has, wants), at=at)
 
 
@@ -232,6 +234,15 @@ def _like(cls: ast.ClassDef, index: int) -> str:
 def _broadcast(cls: ast.ClassDef, index: int) -> tuple[int, ...]:
     forward = _method(cls, "forward")
     return () if forward is None else spread(forward, _input(cls, index))
+
+
+def _trailing(cls: ast.ClassDef, index: int, reduced: ExprAt | None, wants: tuple[int, ...]) -> str:
+    """`grad_x.shape[-1:]` of `grad_x.sum(…)`, where forward broadcasts the input as it is."""
+    forward, owner = _method(cls, "forward"), reduced and reduced.receiver
+    if forward is None or owner is None or not isinstance(owner.node, ast.Name) or 1 in wants:
+        return ""
+    plain = wants and is_operand(forward, _input(cls, index))
+    return f"{owner.text}.shape[-{len(wants)}:]" if plain else ""
 
 
 def _returned(scene: Scene, at: ExprAt, cls: ast.ClassDef, index: int) -> ExprAt | None:

@@ -4,6 +4,8 @@ comes by what it returns."""
 import ast
 from collections.abc import Iterator
 
+_ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+
 
 def spread(forward: ast.FunctionDef, name: str) -> tuple[int, ...]:
     """The dimensions over which `name.view(1, -1, 1, 1)` or `name[None, :, None]` broadcasts an
@@ -27,6 +29,16 @@ def _added(node: ast.AST, name: str) -> tuple[int, ...]:
     else:
         return ()
     return tuple(i for i in range(len(parts)) if i not in kept) if len(kept) == 1 else ()
+
+
+def is_operand(forward: ast.FunctionDef, name: str) -> bool:
+    """Whether forward does nothing with an input but `x + name` and the like: its dimensions are
+    the last ones."""
+    nodes = list(ast.walk(forward))
+    sums = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, _ELEMENTWISE)]
+    operands = [side for n in sums for side in (n.left, n.right)]
+    read = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
+    return bool(read) and all(n in operands for n in read)
 
 
 def known_as(forward: ast.FunctionDef, backward: ast.FunctionDef, name: str) -> str:

@@ -16,8 +16,8 @@ def _summed(site: Site[Details]) -> Edits | None:
 
 def _summed_to_size(site: Site[Details]) -> Edits | None:
     """`(grad * x).sum(-1)` -> `(grad * x).sum_to_size(w.shape)`: over what broadcasting added."""
-    to = "{owner}.sum_to_size({to}.shape)"
-    return site.at(*site.details.reduced).replaced(to, to=site.details.like)
+    to = "{owner}.sum_to_size({to})"
+    return site.at(*site.details.reduced).replaced(to, to=site.details.size)
 
 
 def _with_ones(site: Site[Details]) -> Edits | None:

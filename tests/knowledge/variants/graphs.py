@@ -773,6 +773,40 @@ Times.apply(torch.ones(4, 3), weight).sum().backward()
         "",
         "",
     ),
+    "a gradient summed over the channels of an image, where the input lies along the last": (
+        """
+class Shift(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shift):
+        return (x + shift).clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad.sum(dim=[0, *range(2, grad.dim())])
+shift = torch.zeros(3, requires_grad=True)
+# %%
+Shift.apply(torch.ones(4, 5, 3), shift).square().sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        return grad, grad.sum_to_size(grad.shape[-1:])",
+    ),
+    "the same where forward does something else with the input": (
+        """
+class Shift(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shift):
+        return (x + shift.unsqueeze(-1)).clone()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad.sum(dim=[0, 1])
+shift = torch.zeros(3, requires_grad=True)
+# %%
+Shift.apply(torch.ones(4, 3, 5), shift).square().sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "",
+    ),
     "math.sqrt of a loss": (
         """
 import math
