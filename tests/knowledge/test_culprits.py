@@ -158,3 +158,12 @@ def test_what_was_computed_of_something_does_not_bear_its_name() -> None:
     found = play(cells_of(text)).diagnosis
     assert found is not None and found.finding.tensors[0].names[0] == "flat"
     assert "output" not in found.finding.tensors[0].names
+
+
+def test_what_a_view_without_a_name_looks_into_is_named() -> None:
+    cells = (
+        "import torch\ncell = torch.nn.GRUCell(3, 4)",
+        "for k in ('ih', 'hh'):\n    getattr(cell, f'bias_{k}').chunk(3)[1].fill_(1.0)",
+    )
+    found = play(cells).diagnosis
+    assert found is not None and "cell.bias_ih" in found.finding.tensors[0].names

@@ -74,15 +74,15 @@ def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield from zip(left, right, strict=True) if len(left) == len(right) else ()
 
 
-def caching_options(scene: Scene) -> tuple[tuple[Place, str], ...]:
-    """The options by which modules of packages keep a value without a graph, wherever the program
-    makes them: `cached=True`."""
+def caching_options(scene: Scene, *, graph: bool = False) -> tuple[tuple[Place, str], ...]:
+    """The options by which modules of packages keep a value without a graph, or with one, wherever
+    the program makes them: `cached=True`."""
     found: dict[tuple[Place, str], None] = {}
     for _, module in scene.names.held_modules:
         for attribute, value in items(table_of(module)) if is_of_package(type(module)) else ():
             values = value if isinstance(value, tuple) else (value,)
             kept = [v for v in values if is_a(v, torch.Tensor) and v.is_floating_point()]
-            if kept and all(v.grad_fn is None for v in kept):
+            if kept and all((v.grad_fn is not None) is graph for v in kept):
                 found |= dict.fromkeys(options_of(scene, module, attribute))
     return tuple(found)
 

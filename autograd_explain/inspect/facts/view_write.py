@@ -240,6 +240,14 @@ def names_of(scene: Scene, found: ViewWrite) -> Iterator[str]:
         yield from (s.text for s in reversed(found.maker.via))
     if found.tensor is not None:
         yield from (n.name for n in scene.names.tensors if n.tensor is found.tensor)
+    base = base_expression(scene, found) if _is_unnamed(found.written) else None
+    looked_into = None if base is None else scene.slicer.value(base)
+    yield from scene.names.of(looked_into) if isinstance(looked_into, torch.Tensor) else ()
+
+
+def _is_unnamed(written: ExprAt | None) -> bool:
+    """Whether a call gives the view where it is written: what it looks into has a name alone."""
+    return written is not None and any(isinstance(n, ast.Call) for n in ast.walk(written.node))
 
 
 def base_names(scene: Scene, found: ViewWrite) -> tuple[str, ...]:

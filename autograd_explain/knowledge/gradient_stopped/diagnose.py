@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.library_cache import caching_options
 from autograd_explain.inspect.facts.memoization import Memoized, remembered
 from autograd_explain.inspect.facts.opposite_method import opposite_method
 from autograd_explain.inspect.facts.silent_evidence import (
@@ -13,6 +14,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     name_of,
     optimizer_name,
     tensors,
+    text_of,
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -53,6 +55,7 @@ class Details:
     call: Place
     opposite: str  #: the method that takes back what the call does, "" where none is known
     memory: Memoized | None = None  #: what has the value computed once and handed out from then on
+    options: tuple[tuple[Place, str], ...] = ()  #: by which a library's object does
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -67,9 +70,16 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     found = next(((p, m) for p in inner if (m := opposite_method(scene, p))), (cut.place, ""))
     call, opposite = found
     memory = remembered(scene.program, (cut.place,))
-    call, opposite = (call, opposite) if memory is None else (cut.place, "")
+    by_library = bool(scene.incident.evidence.get("handed_out"))
+    options = caching_options(scene, graph=True) if by_library else ()
+    if by_library and not options:  # a bank of old values hands them out as its user has asked it
+        return None
+    again = memory is not None or by_library
+    call, opposite = (cut.place, "") if again else (call, opposite)
+    kept = text_of(scene, cut.place) if by_library else ""
     causes = dict.fromkeys((call, cut.place))
     seen = (Event(What.CAUSE, p, certainty=Certainty.OBSERVED, inside=cut.inside) for p in causes)
+    made = (Event(What.CAUSE, place) for place, _ in options)
     failed = event(scene, What.FAILED, "step")
     return Finding(
         cause="gradient_stopped",
@@ -81,14 +91,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             **line_facts(call=call, write=cut.place),
             "inside": "" if cut.inside is None else cut.inside.source,
             "opposite": opposite,
-            "memory": "" if memory is None else memory.name,
+            "memory": kept if memory is None else memory.name,
             "backward": backward.place.source,
             "optimizer": optimizer_name(scene) or step.place.source,
             "step": step.place.source,
             "place": label(step.place),
         },
         tensors=(culprit(scene, next(iter(parameters), None), *names[1:4]),),
-        events=(*seen, *(() if failed is None else (failed,))),
-        variant="" if memory is None else "remembered",
-        details=Details(call, opposite, memory),
+        events=(*made, *seen, *(() if failed is None else (failed,))),
+        variant="remembered" if again else "",
+        details=Details(call, opposite, memory, options),
     )

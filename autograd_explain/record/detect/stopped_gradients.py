@@ -3,7 +3,7 @@
 That is no fault by itself: parts of a model are trained in turn.  It is one where the parameters'
 values have left the graph and came back into the same loss: adapters that were merged into the
 weights for an evaluation, and are merged still; a value that is computed once and kept without its
-graph.
+graph, or kept by a library's object, which hands it out without.
 """
 
 from __future__ import annotations
@@ -142,6 +142,7 @@ class StoppedGradients:
                 "parameters": tuple(stopped.parameters.values()),
                 "shapes": stopped.shapes,
                 "count": len(stopped.parameters),
+                "handed_out": frozenset(cut.site for cut in stopped.cuts if _is_old(cut)),
             }
             yield CandidateFault("gradient-stopped", marks, evidence)
 
@@ -151,11 +152,17 @@ def is_trained_leaf(tensor: Tensor) -> bool:
     return tensor.requires_grad and tensor._base is None and tensor.grad_fn is None
 
 
+def _is_old(cut: CutSite) -> bool:
+    """Whether only what was computed before an earlier backward has left there."""
+    return cut.way in ("detach", "data") and not cut.fresh
+
+
 def left_so(suspect: CandidateFault, sites: CallSites, program: Program) -> CandidateFault | None:
     """A gradient that stopped, told by the cuts whose values some object keeps: a statement behind
     the lines that led to the backward drops a result, or writes in place; or a function computes
-    a value once and hands out the kept one from then on.  A value that goes from one expression to
-    the next, as a detached one does, is cut off for this loss on purpose.
+    a value once and hands out the kept one from then on, or a library detaches an old one.  A value
+    that goes from one expression to the next, as a detached one does, is cut off for this loss on
+    purpose.
 
     None where there is no such cut, or where the gradient came from a backward at another
     statement, wherever that is called from."""
@@ -164,7 +171,7 @@ def left_so(suspect: CandidateFault, sites: CallSites, program: Program) -> Cand
     steps = {role: sites.all[suspect.marks[role][0].site].steps for role in _BACKWARDS}
     if len({_at(found[0]) for found in steps.values() if found}) > 1:
         return None
-    led = [*map(_at, reversed(steps["backward"]))]
+    led = [*reversed(steps["backward"])]
     since = suspect.marks["last_backward"][0].clock
     kept = [
         mark
@@ -175,17 +182,25 @@ def left_so(suspect: CandidateFault, sites: CallSites, program: Program) -> Cand
             else _is_remembered(sites.all[mark.site].steps, program)
         )
     ]
-    return replace(suspect, marks={**suspect.marks, "cut": tuple(kept)}) if kept else None
+    if kept:
+        evidence = {k: v for k, v in suspect.evidence.items() if k != "handed_out"}
+    else:
+        old, evidence = suspect.evidence["handed_out"], dict(suspect.evidence)
+        late = (mark for mark in suspect.marks["cut"] if mark.clock > since and mark.site in old)
+        kept = [mark for mark in late if sites.all[mark.site].below]
+    marks = {**suspect.marks, "cut": tuple(kept)}
+    return replace(suspect, marks=marks, evidence=evidence) if kept else None
 
 
-def _is_kept(
-    steps: Sequence[CallFrame], led: Sequence[tuple[CodeType, int]], program: Program
-) -> bool:
+def _is_kept(steps: Sequence[CallFrame], led: Sequence[CallFrame], program: Program) -> bool:
     outer = [*reversed(steps)]
-    pairs = zip(map(_at, outer), led, strict=False)
+    pairs = zip(map(_at, outer), map(_at, led), strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    spots = (spot_of(program, step) for step in outer[common:])
-    return any(isinstance(s.statement, (ast.Expr, ast.AugAssign)) for s in spots if s is not None)
+    spots = [spot for step in outer[common:] if (spot := spot_of(program, step)) is not None]
+    # `net(x).sum().backward()` and `train(lambda: net(x))` are of the loss itself.
+    loss = [spot.statement for step in led if (spot := spot_of(program, step)) is not None]
+    apart = (s.statement for s in spots if all(s.statement is not own for own in loss))
+    return any(isinstance(statement, (ast.Expr, ast.AugAssign)) for statement in apart)
 
 
 def _is_remembered(steps: Sequence[CallFrame], program: Program) -> bool:
