@@ -34,7 +34,7 @@ EDITS = [
     ("with_graph", "with torch.no_grad():\n    a = w", "a = w"),
     ("no_inference_mode", "with torch.inference_mode():\n    a = w", "with torch.no_grad():"),
     ("repeat", "f(x)\ng(y)", "g(y)\nf(x)\ng(y)"),
-    ("compute_again", "y = f(x)\nloss = y.sum()\nloss.backward()", "y = f(x)\nloss = y.sum()"),
+    ("compute_again", "y = f(x)\nstep()\ny.backward()", "step()\ny = f(x)"),
     ("compute_in_loop", "y = f(x)\nfor i in range(3):\n    y.backward()", "    y = f(x)"),
     ("detach", "y = D(fake)", "y = D(fake.detach())"),
     ("detach_carried", "for x in xs:\n    h = f(h, x)", "    h = h.detach()"),
