@@ -1,4 +1,5 @@
-"""Which branches a setting of an object has let run."""
+"""What has run of a function: the rounds of its loops, and the branches that a setting of an object
+lets run."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from ...program_index import index_of
 from .expression import ExprAt, Scope
 from .protocol import Slicing
 from .safe_lookup import MISSING
+from .scopes import in_empty_loop
 
 _PLAIN = (bool, int, float, str, type(None))
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -26,7 +28,13 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
-def in_branch_not_taken(slicer: Slicing, scope: Scope, node: ast.AST, read: ast.AST) -> bool:
+def never_ran(slicer: Slicing, scope: Scope, node: ast.AST, read: ast.AST) -> bool:
+    """Whether it stands in a loop that had no round, or in a branch not taken, beside what reads
+    it."""
+    return in_empty_loop(slicer, scope, node) or _in_branch_not_taken(slicer, scope, node, read)
+
+
+def _in_branch_not_taken(slicer: Slicing, scope: Scope, node: ast.AST, read: ast.AST) -> bool:
     """Whether it stands in a branch that what reads it does not, and that a setting of an object
     has not let run: `if self.weight:` where that is 0."""
     index = slicer.index(scope.source)

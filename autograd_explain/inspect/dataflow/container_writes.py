@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from ...program_index import index_of
-from .branches import in_branch_not_taken
+from .branches import never_ran
 from .calls import from_call
 from .expression import ExprAt, Scope
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, How, Part
-from .scopes import in_empty_loop, sources_before, users_of_global
+from .scopes import sources_before, users_of_global
 from .syntax import bodies, inserted, is_method, statements_of
 
 
@@ -23,8 +23,7 @@ def insertions(slicer: Slicing, base: ExprAt, part: Part) -> list[ExprAt]:
     for scope, key in _aliases(slicer, base):
         for statement in statements_of(scope.body):
             put = inserted(statement, key, part, length)
-            ran = (v for v in put if not in_empty_loop(slicer, scope, v[0]))
-            ran = (v for v in ran if not in_branch_not_taken(slicer, scope, v[0], scope.body))
+            ran = ((v, p) for v, p in put if not never_ran(slicer, scope, v, scope.body))
             found += [ExprAt(scope, v, p) for v, p in ran]
     return found
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...arguments import parameters
-from .branches import in_branch_not_taken
+from .branches import never_ran
 from .expression import ExprAt, Scope
 from .protocol import Slicing
 from .reaching_definitions import (
@@ -19,13 +19,7 @@ from .reaching_definitions import (
     head_of,
     reaching,
 )
-from .scopes import (
-    enclosing,
-    in_empty_loop,
-    may_bind,
-    sources_before,
-    users_of_global,
-)
+from .scopes import enclosing, may_bind, sources_before, users_of_global
 from .syntax import declares
 
 
@@ -34,12 +28,7 @@ def bindings(slicer: Slicing, spot: ExprAt, key: str) -> list[tuple[Scope, Bindi
     scope = spot.scope
     index = slicer.index(scope.source)
     seen = reaching(index, spot.node, key)
-    found = [
-        (scope, b)
-        for b in seen
-        if not in_empty_loop(slicer, scope, b.statement)
-        and not in_branch_not_taken(slicer, scope, b.statement, spot.node)
-    ]
+    found = [(scope, b) for b in seen if not never_ran(slicer, scope, b.statement, spot.node)]
     if any(b.how is not How.AUGMENTED for _, b in found):
         return found
     if isinstance(scope.body, FUNCTIONS):

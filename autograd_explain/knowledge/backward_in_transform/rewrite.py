@@ -30,9 +30,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
+from autograd_explain.rewrite.transforms.derivative_taken import TAKES
 
 _TAKEN = "torch.autograd.grad"
-_TAKES = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph")
+_TAKES = TAKES["grad"]
 
 
 def _by_transform(program: Program, place: Place) -> Edits | None:

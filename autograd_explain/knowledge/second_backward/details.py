@@ -32,7 +32,7 @@ from .freed_part import FreedPart
 from .handed_anew import handed_anew
 from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
-from .reason import Why
+from .reason import SHARED, Why
 from .recomputed import read_by_checkpoints
 from .step_effect import leaves_below, params_of
 from .unread_result import Unread
@@ -119,7 +119,7 @@ def details_of(
         stored=storing,
         reentrant=read_by_checkpoints(scene, known.part),
         first_uses=first_uses,
-        second_uses=_second_uses(scene, known),
+        second_uses=_second_uses(scene, known) if why in SHARED else (),
         weights=_weights(scene, known),
         inputs=inputs,
         argument=_argument(scene, known.part, names[0]),

@@ -29,7 +29,7 @@ from .freed_part import FreedPart, earlier_backwards, freed_part
 from .given_once import given_once
 from .handed_object import handed_object
 from .kept_by_library import KeptByLibrary, is_trained, kept_by_library, run_at
-from .reason import SHARED, Why, before_loop, loss_of_another_cell, reason
+from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
 from .unread_result import unread_result
@@ -132,9 +132,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     kept, beside_made = switch or kept, on is not None or switch is not None
     step = None if stepped is None else stepped.moment.place
     details = details_of(scene, known, why, told, state, storing)
-    second = details.second_uses[:1] if why in SHARED else ()  # there the graph is to end
-    told_at = second[0] if second else remembers or kept
-    beside_made = beside_made or bool(second)
+    second = next(iter(details.second_uses), None)  # there the graph is to end
+    told_at, beside_made = second or remembers or kept, beside_made or second is not None
     first = scene.place if part.first is None else part.first.place
     return Finding(
         cause="second_backward",

@@ -12,6 +12,9 @@ from autograd_explain.model import Certainty, Event, Place, What
 from .evidence import Evidence
 from .reason import Why
 
+#: Where the first backward should have kept the graph.
+_KEPT = (Why.SAME_LOSS, Why.DERIVATIVE, Why.BY_PART)
+
 
 def events_of(
     scene: Scene,
@@ -31,11 +34,7 @@ def events_of(
     path = () if part.binding is None else part.binding.path
     path = path if behind is None else binding_of(scene.program, behind).path
     lines = [place.line_id for place in path]
-    if why in (
-        Why.SAME_LOSS,
-        Why.DERIVATIVE,
-        Why.BY_PART,
-    ):  # not the loss, the first backward is to change
+    if why in _KEPT:  # not the loss, the first backward is to change
         made = None if freed is None else replace(freed, what=What.CAUSE)
     elif made is not None and (at is None or at.line_id in lines[-1:]):
         made = replace(made, place=path[-1], chain=path[:-1]) if path else made

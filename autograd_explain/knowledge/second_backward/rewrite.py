@@ -384,11 +384,7 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.reentrant != (),
         changes=False,
     ),
-    Fix(
-        "detach_second",
-        lambda s: detached_at(s.program, *s.details.second_uses),
-        when=lambda d: d.why in SHARED,
-    ),
+    Fix("detach_second", lambda s: detached_at(s.program, *s.details.second_uses)),
     _first,
     Fix(
         "not_remembered",

@@ -32,6 +32,13 @@ from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at
 from .uncut import Patch, apply_all, apply_patches, keyword_added, node_at
 
+#: What calls that take derivatives are given by position (torch/autograd, autograd/functional.py).
+TAKES: dict[str, tuple[str, ...]] = {
+    "backward": ("gradient", "retain_graph", "create_graph"),
+    "grad": ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"),
+    **dict.fromkeys(("jacobian", "hessian"), ("func", "inputs", "create_graph")),
+    **dict.fromkeys(("vjp", "jvp", "vhp", "hvp"), ("func", "inputs", "v", "create_graph")),
+}
 _RESETS = ("zero_", "detach_", "requires_grad_")
 
 
@@ -155,28 +162,16 @@ def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits
     found = [_with_flag(program, place, "create_graph") for place in calls]
     for place in calls if all(found) else ():
         call = node_at(program, place)
-        given = bind(_takes_of(call), given_by(call)) if isinstance(call, ast.Call) else {}
-        if "retain_graph" in given:
+        takes = TAKES.get(called_name(call), ())
+        if isinstance(call, ast.Call) and "retain_graph" in bind(takes, given_by(call)):
             found.append(_with_flag(program, place, "retain_graph"))
     return apply_all(found)
 
 
 def _with_flag(program: Program, place: Place | None, flag: str) -> list[Patch]:
-    takes = _takes_of(node_at(program, place))
+    takes = TAKES.get(called_name(node_at(program, place)), ())
     position = takes.index(flag) if flag in takes else None
     return keyword_added(program, place, flag, "True", position=position)
-
-
-def _takes_of(call: ast.AST | None) -> tuple[str, ...]:
-    """What a call that takes derivatives is given by position."""
-    name = called_name(call)
-    if name in ("jacobian", "hessian"):
-        return ("func", "inputs", "create_graph")
-    if name in ("vjp", "jvp", "vhp", "hvp"):
-        return ("func", "inputs", "v", "create_graph")
-    if name == "grad":
-        return ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph")
-    return ("gradient", "retain_graph", "create_graph") if name == "backward" else ()
 
 
 def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
