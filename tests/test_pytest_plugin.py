@@ -105,7 +105,8 @@ def run_pytest(folder: Path, *options: str, **files: str) -> Session:
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text, "utf-8")
     xml = folder / "junit.xml"
-    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, f"--junitxml={xml}", *options]
+    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, f"--junitxml={xml}"]
+    patient = f"--autograd-budget={PATIENCE}"
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -114,7 +115,7 @@ def run_pytest(folder: Path, *options: str, **files: str) -> Session:
         "AUTOGRAD_EXPLAIN_LANG": "en",
     }
     done = subprocess.run(
-        [*command, "-o", "junit_family=xunit1", "-o", "addopts=", str(folder)],
+        [*command, patient, *options, "-o", "junit_family=xunit1", "-o", "addopts=", str(folder)],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     cases = {c.get("name", ""): c for c in ElementTree.parse(xml).iter("testcase")}

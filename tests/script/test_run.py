@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 import tomllib
+from notebook import PATIENCE
 
 CASES = Path(__file__).parents[1] / "field" / "cases"
 RUN = ("-m", "autograd_explain", "run")
+CHECK = ("--check", "--budget", PATIENCE)
 FAILS = """
 import torch
 w = torch.ones(3, requires_grad=True)
@@ -44,7 +46,7 @@ def python(tmp_path):
             text=True,
             cwd=tmp_path,
             env={**os.environ, "OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en"},
-            timeout=200,
+            timeout=PATIENCE,
             input=stdin,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
@@ -84,7 +86,7 @@ def test_a_notebook_as_a_script_is_explained_as_well(case, check, python, tmp_pa
     starts = [n for n, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
     wanted = {starts[cell - 1] + line for cell, line in truth["culprit"]["cause"]}
     plain = python(script)
-    ended = python(*RUN, *(["--check"] if check else []), "--report", "report.json", script)
+    ended = python(*RUN, *(CHECK if check else ()), "--report", "report.json", script)
     assert (ended.status, ended.out) == (plain.status, plain.out)
     assert ended.err.startswith(plain.err)
     report = json.loads((tmp_path / "report.json").read_text())
@@ -166,7 +168,7 @@ def test_a_program_of_several_files_that_writes_checkpoints_is_verified(python, 
     """Its gradients are known to functions of another file than the one that is run."""
     write(tmp_path, TRAINS, "loop.py")
     write(tmp_path, "import loop\nloop.main()")
-    ended = python(*RUN, "--check", "--report", "report.json", "train.py", "--epochs", "4")
+    ended = python(*RUN, *CHECK, "--report", "report.json", "train.py", "--epochs", "4")
     assert ended.status == 1
     rewrite = json.loads((tmp_path / "report.json").read_text())["rewrites"][0]
     assert rewrite["outcome"] == "verified", rewrite["outcome_reason"]
@@ -196,8 +198,8 @@ main()
 def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
     """Only another run of the program can tell; what started it is no part of it."""
     write(tmp_path, CUTS)
-    command = [*RUN[2:], "--check", "train.py"]
-    starts = f"from autograd_explain.cli import main\nmain({command})"
+    command = [*RUN[2:], *CHECK, "train.py"]
+    starts = f"from autograd_explain.cli import main\nmain({[*map(str, command)]})"
     ended = python(write(tmp_path, starts, "start.py"))
     assert ended.status == 0
     assert "autograd_explain · silent_cut" in ended.err
