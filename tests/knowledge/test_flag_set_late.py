@@ -59,6 +59,14 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "frame.pos",
         "pos = frame.pos.requires_grad_(True)",
     ),
+    "of an object that a helper hands back": (
+        "from types import SimpleNamespace\ndef scaled(frame, k):\n    frame.near = k * frame.pos\n"
+        "    return frame\n# %%\nframe = SimpleNamespace(pos=torch.rand(4, 3))\n"
+        "frame = scaled(frame, 2)\nframe.pos.requires_grad = True\nu = net(frame.near).sum()\n"
+        "torch.autograd.grad(u, frame.pos)\n",
+        "frame.pos",
+        "frame.pos.requires_grad = True",
+    ),
     "a copy that is made too late": (
         "x = torch.rand(4, 3)\ny = net(x)\n# %%\nleaf = nn.Parameter(x.clone())\n"
         "torch.autograd.grad(y.sum(), leaf)\n",

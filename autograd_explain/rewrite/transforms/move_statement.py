@@ -53,7 +53,8 @@ def move(
         return None
     if any(effects(s).barrier for s in run):
         return None
-    if at < start and any(_needs(s, b) or _in_the_way(s, b) for s in run for b in between):
+    pairs = [(s, b) for s in run for b in between] if at < start else []
+    if any(_needs(s, b, checked) or _in_the_way(s, b) for s, b in pairs):
         return None
     drafts = Drafts()
     drafts[tree].move(run, level, after, drafts[other])
@@ -72,10 +73,17 @@ def run_between(tree: Tree, first: Statement | None, last: Statement | None) -> 
     return inside[start : inside.index(last) + 1]
 
 
-def _needs(statement: Statement, earlier: Statement) -> bool:
-    """Whether it reads a name that an earlier one binds, and that it does not bind as a block."""
-    small = isinstance(statement, cst.BaseSmallStatement)
-    return reads_any(statement, bound_in(earlier) - (set() if small else bound_in(statement)))
+def _needs(statement: Statement, earlier: Statement, checked: bool = True) -> bool:
+    """Whether it reads a name that an earlier one binds, and that it does not bind as a block.
+
+    Not `checked` it may change a part of what the earlier one takes and binds anew: `batch.pos` is
+    known to be the same before `batch = with_lengths(batch)`.
+    """
+    small, changed = isinstance(statement, cst.BaseSmallStatement), effects(statement).writes
+    own = set() if small else bound_in(statement)
+    if not checked and changed and all("." in path for path in changed):
+        own = own | effects(earlier).reads
+    return reads_any(statement, bound_in(earlier) - own)
 
 
 def _in_the_way(block: Statement, passed: Statement) -> bool:
