@@ -23,13 +23,39 @@ def flows_out(
 
 
 def computed_from(scope: ast.AST, start: ast.expr, changed: str = "") -> Iterator[ast.stmt]:
-    """The statement of an expression, and those below that read what was computed from it."""
+    """The statement of an expression, and those that read what was computed from it: below, and of
+    what was `changed` in a loop above in the next round, too."""
     names: frozenset[str] = frozenset()
-    for statement in (n for n in own_nodes(scope) if isinstance(n, ast.stmt) and is_simple(n)):
+    for statement in (*_simple(scope), *_next_round(scope, start, changed)):
         begins = contains(statement, start)
         if begins or reads(statement, names):
             yield statement
-            names |= bound(statement) | (frozenset({changed}) if begins else names)
+            names |= bound(statement) | _put_into(statement)
+            names |= frozenset({changed}) if begins else names
+
+
+def _simple(scope: ast.AST) -> Iterator[ast.stmt]:
+    return (n for n in own_nodes(scope) if isinstance(n, ast.stmt) and is_simple(n))
+
+
+def _next_round(scope: ast.AST, start: ast.expr, changed: str) -> list[ast.stmt]:
+    """What runs after the last statement of the loop around an expression and may read what it has
+    changed: the loop once more, and what follows.  Not where a round begins with another value."""
+    loops = (n for n in own_nodes(scope) if isinstance(n, (ast.For, ast.While)))
+    loop = next((n for n in loops if changed and contains(n, start)), None)
+    if loop is None or any(changed in bound(s) or is_differentiated(s) for s in _simple(loop)):
+        return []
+    return [*_simple(loop), *(s for s in _simple(scope) if s.lineno > (loop.end_lineno or 0))]
+
+
+def _put_into(statement: ast.stmt) -> frozenset[str]:
+    """`outputs` of `outputs.append(y)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    held = method.value if isinstance(method, ast.Attribute) else None
+    if isinstance(held, ast.Name) and called_name(call) in ("append", "extend", "insert", "add"):
+        return frozenset({held.id})
+    return frozenset()
 
 
 def is_differentiated(statement: ast.stmt) -> bool:

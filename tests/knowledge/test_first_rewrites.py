@@ -89,6 +89,36 @@ PROGRAMS = (
         (),  # the line that the program has already
     ),
     Program(
+        "a sum that is added to in place in every round",
+        TASKS.replace("for step in range(2):\n", "")
+        + "opt = torch.optim.SGD(enc.parameters(), lr=0.1)\ntotal = 0\n"
+        "for step in range(4):\n    total += losses(torch.rand(6, 5))[0]\n    if step % 2:\n"
+        "        opt.zero_grad()\n        total.backward()\n        opt.step()\n",
+        "second_backward",
+        ("total = total.detach()",),
+    ),
+    Program(
+        "slots of a memory, which begins as a view of a parameter",
+        """
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.start, self.write = nn.Parameter(torch.rand(4, 3)), nn.Linear(3, 3)
+    def forward(self, xs):
+        mem, found = self.start.expand(len(xs), -1, -1), []
+        for t in range(xs.shape[1]):
+            found.append((mem @ xs[:, t, :, None]).sum(1))
+            mem[:, t] = torch.tanh(self.write(xs[:, t]))
+        return torch.stack(found)
+net = Memory()
+# %%
+net(torch.rand(2, 3, 3)).sum().backward()
+assert net.write.weight.grad.abs().sum() > 0 and net.start.grad.abs().sum() > 0
+""",
+        "view_of_leaf_written",
+        ("mem = mem.clone()",),
+    ),
+    Program(
         "a penalty added to a loss that has gone backward",
         TASKS + "    x = torch.rand(6, 5)\n    loss = enc(x).square().mean()\n"
         "    loss.backward()\n    loss += losses(x)[0]\n    loss.backward()\n",

@@ -115,12 +115,14 @@ def _in_this_round(known: Evidence) -> bool:
 
 def _in_turn(known: Evidence) -> bool:
     """Whether several losses of one forward pass go backward in turn: what failed was made before
-    the earlier backward, and none came between what they share and it."""
+    the earlier backward, none of it later (as `total += loss` adds to what went backward), and none
+    came between what they share and it."""
     loss, maker, first = known.loss, known.part.maker, known.part.first
     if loss is None or maker is None or first is None or known.part.whole:
         return False
     between = any(maker.order < m.order < loss.order for m in known.freeing)
-    return loss.order < first.order and not between
+    last = max((m.order for m in known.part.newer), default=loss.order)
+    return max(loss.order, last) < first.order and not between
 
 
 def _freed_at_once(known: Evidence) -> bool:
