@@ -119,6 +119,30 @@ assert net.write.weight.grad.abs().sum() > 0 and net.start.grad.abs().sum() > 0
         ("mem = mem.clone()",),
     ),
     Program(
+        "a queue of keys that is read before it gets those of the round",
+        """
+class Contrast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(3, 4), nn.Linear(3, 4)
+        self.register_buffer("queue", torch.rand(6, 4))
+    def forward(self, x, at):
+        q, keys = self.q(x), self.k(x)
+        scores = torch.cat([(q * keys).sum(1, keepdim=True), q @ self.queue.t()], 1)
+        self.queue[at : at + len(x)] = keys
+        return F.cross_entropy(scores, torch.zeros(len(x), dtype=torch.long))
+net = Contrast()
+# %%
+for at in (0, 2, 4):
+    net(torch.rand(2, 3), at).backward()
+""",
+        "saved_value_overwritten",
+        (
+            "scores = torch.cat([(q * keys).sum(1, keepdim=True),"
+            " q @ self.queue.t().detach().clone()], 1)",
+        ),
+    ),
+    Program(
         "a penalty added to a loss that has gone backward",
         TASKS + "    x = torch.rand(6, 5)\n    loss = enc(x).square().mean()\n"
         "    loss.backward()\n    loss += losses(x)[0]\n    loss.backward()\n",

@@ -70,6 +70,7 @@ class Details:
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
     holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
+    gains_graph: bool = False  #: it had no graph until it was written
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -132,7 +133,17 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
         tuples=_tuples(scene, guilty, further),
+        gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
     )
+
+
+def _gains_graph(scene: Scene, name: str) -> bool:
+    """Whether the only write that was recorded gave a tensor a graph that is no part of what
+    failed, as a queue gets one by the keys that it stores: the next round would walk back there."""
+    live = scene.names.named(name)
+    node = None if live is None else live.grad_fn
+    before = () if node is None else node.next_functions[:1]
+    return before == ((None, 0),) and scene.graph.find(node) is None
 
 
 def _tuples(

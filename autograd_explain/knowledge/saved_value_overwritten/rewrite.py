@@ -261,7 +261,8 @@ def _at_the_saver(site: Site[Details]) -> Fixes:
     if site.details.is_result:
         yield "clone_result", clone_result(site.program, saver)
     elif site.details.operand:
-        yield "clone_operand", clone_operand(site.program, saver, site.details.operand)
+        operand, detached = site.details.operand, site.details.gains_graph
+        yield "clone_operand", clone_operand(site.program, saver, operand, detached=detached)
 
 
 def _within(site: Site[Details], saver: Place) -> bool:

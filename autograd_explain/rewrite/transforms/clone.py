@@ -52,18 +52,22 @@ def functional_write(program: Program, place: Place, target: str | None = None) 
     return clone_before_write(program, place, target) if any(map(is_view, written)) else None
 
 
-def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:
-    """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
+def clone_operand(
+    program: Program, place: Place | None, operand: str, *, detached: bool = False
+) -> Edits | None:
+    """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`;
+    `detached` without the graph that a write of an earlier round gave it."""
     tree = tree_at(program, place)
     if tree.imports.full(operand).partition(".")[0] in ("torch", "numpy"):
         return None  # a module or a function, no tensor
-    return only(_copies_of(tree, find(tree, s, operand)) for s in tree.candidates(place))
+    call = "detach().clone()" if detached else "clone()"
+    return only(_copies_of(tree, find(tree, s, operand), call) for s in tree.candidates(place))
 
 
-def _copies_of(tree: Tree, found: list[cst.BaseExpression]) -> Draft | None:
+def _copies_of(tree: Tree, found: list[cst.BaseExpression], call: str) -> Draft | None:
     draft = Draft(tree)
     for node in found:
-        draft.behind(node, "clone()")
+        draft.behind(node, call)
     return draft if found and not any(is_starred(tree, node) for node in found) else None
 
 
