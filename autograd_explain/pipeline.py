@@ -118,8 +118,15 @@ def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:
         incident.message,
         _extra(causes),
         source="" if place is None else place.source,
-        running="" if backward_context(incident.frames) is None else "backward",
+        running=_running(incident),
     )
+
+
+def _running(incident: Incident) -> str:
+    """The custom Function's `backward`, or else the user's code, where it raised the error."""
+    if backward_context(incident.frames) is not None:
+        return "backward"
+    return "<user>" if incident.frames[-1:] == incident.user_frames[-1:] != () else ""
 
 
 def _is_asserted(incident: Incident) -> bool:

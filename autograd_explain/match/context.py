@@ -121,6 +121,11 @@ def _in_backward(hit: Hit, near: Surroundings) -> bool:
     return near.running == "backward"
 
 
+def _by_engine(hit: Hit, near: Surroundings) -> bool:
+    """The engine calls the `backward` of a custom Function; another class's the program itself."""
+    return near.at_start and not near.running
+
+
 def _at_start(hit: Hit, near: Surroundings) -> bool:
     return near.at_start
 
@@ -136,6 +141,7 @@ RULES: dict[str, Rule] = {
     "function-kwarg-duplicate": _apply_keyword,
     "function-kwarg-missing": _apply_keyword,
     "checkpoint-unexpected-kwargs": _checkpoint_keyword,
+    "function-takes-too-few-gradients": _by_engine,
     "optimizer-invalid-learning-rate": _at_start,
     "lr-scheduler-not-optimizer": _at_start,
 }

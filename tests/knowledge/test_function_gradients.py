@@ -6,7 +6,7 @@ import pytest
 from knowledge.played import added, edited, play
 from notebook import cells_of
 
-from autograd_explain.model import Outcome
+from autograd_explain.model import Outcome, Safety
 
 START = """# %%
 import torch
@@ -200,3 +200,29 @@ def test_a_value_too_few_that_is_owed_is_taken_by_autograd() -> None:
 def test_a_value_owed_for_several_results_is_for_the_author_to_say() -> None:
     found = play(cells_of(SHORT.format(second="c * 2")))
     assert found.diagnosis is not None and not found.diagnosis.rewrites
+
+
+@pytest.mark.parametrize(
+    ("loss", "meaning"),
+    [
+        ("F.apply(w)[0].square().sum()", Safety.SAME_GRADIENTS),
+        ("sum(part.sum() for part in F.apply(w))", Safety.CHANGES_MEANING),
+    ],
+)
+def test_a_gradient_for_each_output(loss: str, meaning: Safety) -> None:
+    head, function, use = cells_of(START.format(forward="x * k, x.round()", backward="g", use="w"))
+    use = use.replace("(w - 1).pow(2).sum()", loss)
+    found = play((head, function, use))
+    assert found.diagnosis is not None and found.trouble == "", found.output
+    finding, (first,) = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("function_gradients", "taken")
+    assert first.safety is meaning and finding.facts["gradient"] == "g"
+    assert added((head, function, use), edited((head, function, use), first)) == [
+        "def backward(ctx, g, grad_1):"
+    ]
+
+
+def test_a_backward_of_the_program_is_not_a_function_s() -> None:
+    program = "# %%\nclass Trainer:\n    def backward(self, loss):\n        loss.backward()\n"
+    found = play(cells_of(f"{program}# %%\nTrainer().backward(1, True)"))
+    assert found.diagnosis is None and found.trouble == ""

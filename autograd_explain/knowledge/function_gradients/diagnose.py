@@ -5,6 +5,7 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.finding_from_message import At, finding_from_message
 from autograd_explain.inspect.facts.user_definitions import (
     function_names,
@@ -22,6 +23,7 @@ _OF_DTYPES = ("found-dtype", "backward-dtype-")
 
 PATTERNS = (
     "gradient-ignored",
+    "function-takes-too-few-gradients",
     "function-wrong-number-of-gradients",
     "function-gradient-for-non-tensor",
     "function-returns-non-tensor-gradient",
@@ -77,6 +79,7 @@ class Why(Enum):
     IGNORED = "ignored"
     MISSING = "missing"
     PARTLY = "partly"
+    TAKEN = "taken"
     UNKNOWN = ""
 
 
@@ -94,11 +97,15 @@ class Details:
     places: tuple[Place, ...] = ()  #: the returned values that should be times it
     input: str = ""  #: the one that is owed a gradient and gets none
     tensors: frozenset[str] = frozenset()  #: the inputs that are known to be tensors
+    more: tuple[str, ...] = ()  #: what backward may call the gradients that it does not take
+    used: bool = False  #: whether something of the loss was computed of one of their outputs
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     if scene.match.pattern == "gradient-ignored":
         return _of_ignored(scene)
+    if scene.match.pattern == "function-takes-too-few-gradients":
+        return _of_taken(scene)
     return _of_dtypes(scene) if scene.match.pattern.startswith(_OF_DTYPES) else _of_values(scene)
 
 
@@ -158,6 +165,54 @@ def _of_ignored(scene: Scene) -> Finding[Details] | None:
             input=found.input,
         ),
     )
+
+
+def _of_taken(scene: Scene) -> Finding[Details] | None:
+    """A backward that takes fewer gradients than forward has outputs; of another class's method of
+    the name `backward` nothing is said."""
+    cls = function_of_node(scene, scene.match.captures["function"].split(".")[-1] + "Backward")
+    backward = scene.index.method(cls, "backward")
+    if cls is None or backward is None or not isinstance(backward.node, ast.FunctionDef):
+        return None
+    count, expected = (int(scene.match.captures[n]) - 1 for n in ("taken", "given"))
+    taken = positional_parameters(backward.node)
+    node = _node(scene, cls)
+    edges = (e for n in scene.graph.nodes for e in getattr(n.node, "next_functions", ()))
+    more = [f"grad_{n}" for n in _outputs(scene, cls, expected)[count:]]
+    return finding_from_message(
+        scene,
+        "function_gradients",
+        EXAMPLE,
+        facts={
+            "function": cls.__name__,
+            "count": str(count),
+            "expected": str(expected),
+            "gradient": ", ".join(taken[1:]),
+        },
+        at=backward.at(backward.node.args.args[-1]),
+        confidence=Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, function_names(scene, cls)),),
+        variant=Why.TAKEN.value,
+    ).with_details(
+        Details(
+            Why.TAKEN,
+            expected,
+            count,
+            0,
+            frozenset(),
+            more=() if {*more} & {*taken} else tuple(more),
+            used=any(to is node and number >= count for to, number in edges),
+        )
+    )
+
+
+def _outputs(scene: Scene, cls: type, count: int) -> list[str]:
+    """What `forward` calls what it returns; of what has no name its number."""
+    forward = scene.index.method(cls, "forward")
+    returned = () if forward is None else forward.returned
+    last = returned[-1] if returned else None
+    named = last.elts if isinstance(last, ast.Tuple) and len(last.elts) == count else [None] * count
+    return [n.id if isinstance(n, ast.Name) else str(i) for i, n in enumerate(named)]
 
 
 def _of_values(scene: Scene) -> Finding[Details]:

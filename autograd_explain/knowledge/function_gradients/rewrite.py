@@ -1,8 +1,10 @@
 """`None` in the places of the inputs that need no gradient."""
 
 import ast
+from dataclasses import replace
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 from .diagnose import Details, Why
 from .missing import derivative_by_autograd
@@ -76,6 +78,15 @@ def _by_autograd(site: Site[Details]) -> Edits | None:
     return derivative_by_autograd(site.program, details.places[0], details.input, details.gradient)
 
 
+def _taken(site: Site[Details]) -> Edits | None:
+    """`def backward(ctx, g):` -> `def backward(ctx, g, grad_index):`"""
+    source, span, more = site.source, site.place.span, site.details.more
+    if source is None or span is None or not more:
+        return None
+    end = replace(span, line=span.end_line, column=span.end_column)
+    return apply_patches([Patch(source, end, "".join(f", {name}" for name in more))])
+
+
 _OWED = (Why.MISSING, Why.PARTLY)
 _ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, *_OWED)
 
@@ -91,4 +102,6 @@ propose: Propose[Details] = by_table(
     ),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
     Fix("by_autograd", _by_autograd, when=lambda d: d.why in _OWED),
+    Fix("take_unused", _taken, when=lambda d: not d.used),
+    Fix("take_used", _taken, when=lambda d: d.used, changes=True),
 )

@@ -1,6 +1,7 @@
 """Backward was called on a tensor with several elements, or on a complex number."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,7 +14,7 @@ from autograd_explain.inspect.facts.torch_call import backward_roots, best_name,
 from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, What
 
 PATTERNS = ("scalar-output-only", "real-scalar-output-only")
 
@@ -39,6 +40,8 @@ class Details:
     """What the rewrites go by."""
 
     to_number: ToNumber
+    root: Place | None = None  #: what has to be a real number
+    squared: tuple[Place, ...] = ()  #: the complex value in a square, each time it stands there
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -51,6 +54,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     made = maker(scene, root)
     fact = tensor_fact(scene, tensor, "" if root is None else root.text, role=Role.CULPRIT)
     complex_number = tensor.is_complex() and tensor.numel() == 1
+    at = root if returned is None else made or root
+    squares = [*_squares(scene, made)] if complex_number and made is not None else []
     return finding_from_message(
         scene,
         "loss_not_scalar",
@@ -61,12 +66,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "count": str(tensor.numel()),
             "maker": "" if made is None else made.text,
         },
-        at=root if returned is None else made or root,
+        at=squares[0] if squares else at,
         variant="complex" if complex_number else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
         more=() if made is None else (_created(scene, made),),
-    ).with_details(Details(ToNumber.REAL if complex_number else _meant(scene, root, made)))
+    ).with_details(
+        Details(
+            ToNumber.REAL if complex_number else _meant(scene, root, made),
+            scene.place_at(at),
+            tuple(map(scene.slicer.place, squares)),
+        )
+    )
 
 
 def _refused(tensor: torch.Tensor) -> bool:
@@ -75,6 +86,50 @@ def _refused(tensor: torch.Tensor) -> bool:
 
 def _created(scene: Scene, made: ExprAt) -> Event:
     return scene.event_at(What.CREATED, made)
+
+
+def _squares(scene: Scene, made: ExprAt) -> Iterator[ExprAt]:
+    """`z` of each `z ** 2`, `z.square()` or `z * z` behind a complex value, not of a real `z`; both
+    where it stands there twice."""
+    slicer, pending, seen = scene.slicer, [made], set[int]()
+    while pending and len(seen) < _MANY:
+        spot = pending.pop(0)
+        if id(spot.node) in seen:
+            continue
+        seen.add(id(spot.node))
+        found = _squared(spot)
+        if any(m.called in _REAL for z in found for m in slicer.makers(z)):
+            continue
+        if any(v is not None and not v.is_complex() for v in map(slicer.tensor, found)):
+            continue
+        yield from found
+        if not found:
+            pending += [m for o in slicer.operands(spot) for m in slicer.makers(o)]
+
+
+_MANY = 50
+#: What makes real numbers of complex ones.
+_REAL = ("abs", "absolute", "norm", "vector_norm", "angle", "real", "imag")
+
+
+def _squared(spot: ExprAt) -> list[ExprAt]:
+    node = spot.node
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Pow) and _is_two(node.right):
+            return [spot.inside(node.left)]
+        same = isinstance(node.op, ast.Mult) and ast.dump(node.left) == ast.dump(node.right)
+        return [spot.inside(node.left), spot.inside(node.right)] if same else []
+    if not isinstance(node, ast.Call) or spot.called not in ("square", "pow"):
+        return []
+    given = [*node.args]
+    if spot.called == "pow" and not (given and _is_two(given.pop())):
+        return []
+    value = spot.inside(given[0]) if given else spot.receiver  # torch.square(z) or z.square()
+    return [] if value is None else [value]
+
+
+def _is_two(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 2
 
 
 def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> ToNumber:

@@ -137,13 +137,28 @@ y.backward()
     "complex scalar": (
         """
 z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
-loss = (z * z).sum()
+loss = (z.conj() * z).sum() / (z.abs() ** 2).sum()
 # %%
 loss.backward()
 """,
         "loss_not_scalar",
         "complex",
         "loss.real.backward()",
+    ),
+    "complex squares beside real ones": (
+        """
+field = torch.ones(3, dtype=torch.complex64, requires_grad=True)
+scale = torch.ones(2, requires_grad=True)
+def misfit(got, wanted):
+    return torch.mean(torch.square(got - wanted))
+power = (field[1:] - field[:-1]) * (field[1:] - field[:-1])
+# %%
+loss = misfit(field, 2j) + power.sum() + field.pow(2).sum() + scale.pow(2).sum()
+loss.backward()
+""",
+        "loss_not_scalar",
+        "complex",
+        "loss = misfit(field, 2j) + power.sum() + field.abs().pow(2).sum() + scale.pow(2).sum()",
     ),
     "one of several roots": (
         """

@@ -68,6 +68,16 @@ def too_few_gradients() -> None:
     Few.apply(leaf(2), leaf(2)).sum().backward()
 
 
+@raises("function-takes-too-few-gradients", taken="2", given="3")
+def fewer_than_outputs() -> None:
+    class Pair(Double):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            return x * 2, x * 3
+
+    Pair.apply(leaf(2))[0].sum().backward()
+
+
 @raises("function-gradient-for-non-tensor", index="2")
 def gradient_for_number() -> None:
     class Both(Double):
