@@ -520,6 +520,41 @@ weight = torch.autograd.grad(pred.sum(), x)[0].norm().detach()
         "shared",
         "weight = torch.autograd.grad(pred.sum(), x, retain_graph=True)[0].norm().detach()",
     ),
+    "two gradients whose norms weigh a loss": (
+        """
+def weight(nll, fooled, last):
+    a = torch.autograd.grad(nll, last)[0]
+    b = torch.autograd.grad(fooled, last)[0]
+    return (a.norm() / (b.norm() + 1e-4)).detach()
+net, judge = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 3)), nn.Linear(3, 1)
+x, y = torch.rand(5, 2), torch.rand(5, 3)
+# %%
+made = net(x)
+nll, fooled = (made - y).pow(2).mean(), judge(made).sigmoid().mean()
+(nll + weight(nll, fooled, net[-1].weight) * fooled).backward()
+""",
+        "second_backward",
+        "shared",
+        "    b = torch.autograd.grad(fooled, last, retain_graph=True)[0]",
+    ),
+    "gradient norms of a loop that are trained towards each other": (
+        """
+trunk, heads = nn.Linear(2, 4), nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
+weights, x = nn.Parameter(torch.ones(2)), torch.rand(5, 2)
+# %%
+h = torch.tanh(trunk(x))
+losses = torch.stack([head(h).pow(2).mean() for head in heads])
+norms = []
+for w, loss in zip(weights, losses):
+    g, = torch.autograd.grad(w * loss, trunk.weight)
+    norms.append(g.norm())
+norms = torch.stack(norms)
+(norms - norms.mean().detach()).abs().sum().backward()
+""",
+        "second_backward",
+        "derivative",
+        "    g, = torch.autograd.grad(w * loss, trunk.weight, create_graph=True)",
+    ),
     "gradient looked at by a function before backward": (
         """
 def sizes(value, net):

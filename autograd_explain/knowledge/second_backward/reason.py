@@ -41,10 +41,10 @@ def reason(known: Evidence) -> Why:
         return Why.CELL_AGAIN
     if known.in_optimizer:
         return Why.CLOSURE
-    if known.by_part and not known.steps:
-        return Why.BY_PART
     if known.derivative is not None and _freed_at_once(known):
         return Why.DERIVATIVE
+    if known.by_part and not known.steps:
+        return Why.BY_PART
     return _over_rounds(known) or _of_one_round(known)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeGuard
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, blocks, called_name
@@ -189,7 +190,23 @@ def _again(site: Site[Details]) -> Edits | None:
 
 
 def _kept(site: Site[Details]) -> Edits | None:
-    return keep_graph(site.program, site.finding.place(What.FREED))
+    """The graph is kept in the earlier backward, and in the failing call of `grad` where what that
+    goes back from is read behind it (`nll + weight * g_loss`), or the function's caller has it."""
+    edits = keep_graph(site.program, site.finding.place(What.FREED))
+    return then(site.program, edits, keep_graph, site.place) or edits if _read_on(site) else edits
+
+
+def _read_on(site: Site[Details]) -> bool:
+    source, statement = site.source, site.statement
+    if source is None or statement is None:
+        return False
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
+    given = {ast.unparse(a) for c in calls if called_name(c) == "grad" for a in c.args[:1]}
+    function = source.function_at(site.place)
+    names = (n for n in ast.walk(function or source.tree) if isinstance(n, ast.Name))
+    behind = {n.id for n in names if n.lineno > (statement.end_lineno or 0)}
+    handed = () if function is None else positional_parameters(function)
+    return not given.isdisjoint({*behind, *handed})
 
 
 def _once(at: Callable[[Site[Details]], Place | None]) -> Callable[[Site[Details]], Edits | None]:
