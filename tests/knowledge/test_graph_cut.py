@@ -29,6 +29,110 @@ loss_of(params, torch.rand(4, 3)).backward()
         "detach",
         ["params = {k: v * 0.9 for k, v in net.state_dict(keep_vars=True).items()}"],
     ),
+    "block that leaves out what is trained": (
+        """
+import contextlib
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base, self.delta = nn.Linear(3, 3).requires_grad_(False), nn.Linear(3, 3)
+        self.on = True
+    @contextlib.contextmanager
+    def plain(self):
+        self.on = False
+        yield
+        self.on = True
+    def forward(self, x):
+        return self.base(x) + self.delta(x) if self.on else self.base(x)
+net, x = Adapted(), torch.rand(4, 3)
+# %%
+with net.plain():
+    anchor = net(x).detach()
+    out = net(x)
+loss = (out - 1).square().mean() + (out - anchor).abs().mean()
+loss.backward()
+""",
+        "block",
+        ["out = net(x)"],
+    ),
+    "block of a module that is frozen in it and outside": (
+        """
+import contextlib
+class Plain(nn.Linear):
+    @contextlib.contextmanager
+    def quiet(self):
+        yield
+net, x = Plain(3, 3), torch.rand(4, 3)
+for p in net.parameters():
+    p.requires_grad = False
+# %%
+with net.quiet():
+    loss = net(x).square().mean()
+loss.backward()
+""",
+        "frozen",
+        [],
+    ),
+    "filter of names that misses the head": (
+        """
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+    def forward(self, x):
+        return self.first(x).tanh()
+class Tagger(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.norm, self.encoder, self.out = nn.LayerNorm(3), encoder, nn.Linear(4, 2)
+    def forward(self, x):
+        return self.out(self.encoder(self.norm(x)))
+def freeze(module, but):
+    for name, p in module.named_parameters():
+        if but not in name:
+            p.requires_grad = False
+tagger = Tagger(Encoder())
+freeze(tagger, "classifier")
+opt = torch.optim.SGD(tagger.parameters(), 0.1)
+# %%
+loss = tagger(torch.rand(4, 3)).square().mean()
+loss.backward()
+""",
+        "frozen",
+        ["tagger.out.requires_grad_(True)"],
+    ),
+    "layers of which none was put on": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Linear(2, 1))
+net.requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+# %%
+loss = net(torch.rand(4, 3)).square().mean()
+loss.backward()
+""",
+        "frozen",
+        [],
+    ),
+    "image to be changed, beside a frozen model": (
+        """
+class Features(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+    def forward(self, x):
+        return self.head(self.layers(x).tanh())
+net = Features()
+for p in net.parameters():
+    p.requires_grad_(False)
+image = torch.rand(4, 3)
+opt = torch.optim.Adam([image], lr=0.1)
+# %%
+loss = net(image).square().mean()
+loss.backward()
+""",
+        "flag",
+        ["image = torch.rand(4, 3, requires_grad=True)"],
+    ),
     "embedding that is loaded frozen": (
         """
 def epoch(model):

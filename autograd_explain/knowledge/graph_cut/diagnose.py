@@ -15,7 +15,7 @@ from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_fl
 from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, by_index, find, whole_cut
 from autograd_explain.inspect.facts.opposite_method import never_taken_back, opposite_method
-from autograd_explain.inspect.facts.value_names import cut_names
+from autograd_explain.inspect.facts.value_names import cut_names, stored_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -38,6 +38,7 @@ from .left_gradients import REFUSED, LeftGradients, left_gradients
 from .loaded_frozen import loaded_frozen
 from .part_to_train import part_to_train
 from .shared_module import shared_module
+from .switched_block import SwitchedBlock, switched_block
 from .uncut_value import uncut_value
 
 PATTERNS = ("no-grad-fn", "backward-on-non-tensor", "gradient-without-graph-refused")
@@ -95,6 +96,7 @@ class Details:
     dead: tuple[Unread, ...] = ()
     then_read: Place | None = None  #: where a value is read that was computed while frozen
     by_library: bool = False  #: a call of an installed library loses it
+    in_block: tuple[Place, ...] = ()  #: what stands in a block that leaves out what is trained
     gathered: tuple[Place, ...] = ()  #: what gave objects what their values are computed of
 
 
@@ -112,11 +114,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     if found.library is not None:
         return _of_library(scene, found, found.library)
+    if (block := switched_block(scene, found)) is not None:
+        return _of_block(scene, found, block)
     if (unread := _of_unread(scene, found)) is not None:
         return unread
     if (then := frozen_then(scene, found)) is not None:
         return _of_then(scene, found, then)
-    if found.frozen:
+    if found.frozen and missing_flag(scene, found.root) is None:
         return _of_frozen(scene, found)
     if (index := by_index(scene, found)) is not None:
         return _of_cut(scene, found, index, index=True)
@@ -264,6 +268,23 @@ def _of_then(scene: Scene, found: NoGraph, then: FrozenThen) -> Finding[Details]
         tensor=then.name,
         operation=then.call.text,
         operand=then.module,
+    )
+
+
+def _of_block(scene: Scene, found: NoGraph, block: SwitchedBlock) -> Finding[Details]:
+    """What a module computed where a method of its own left out what is to be trained."""
+    first = block.inside[0]
+    return _finding(
+        scene,
+        found,
+        (*(n for s in block.inside for n in stored_names(scene, s)), block.module.text),
+        [scene.event_at(What.CAUSE, block.switch)],
+        Confidence.LIKELY,
+        "block",
+        Details(in_block=scene.places_at(block.inside)),
+        tensor=block.module.text,
+        operation=block.switch.text,
+        operand=first.text,
     )
 
 

@@ -13,7 +13,8 @@ from autograd_explain.inspect.dataflow import ExprAt, Slicer
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.facts.torch_call import optimizers_made
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.program import called_name
+from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.program import called_name, expression_of
 
 _READS_PARAMETERS = ("parameters", "named_parameters")
 
@@ -35,7 +36,7 @@ def part_to_train(
     live = [v for v in map(slicer.value, modules) if isinstance(v, torch.nn.Module)]
     if freezer is None or not live:
         return None
-    for wanted in (_optimized(scene), _replaced(scene)):
+    for wanted in (_optimized(scene), _replaced(scene), _put_on(scene, freezer)):
         found: dict[int, tuple[ExprAt, list[str]]] = {}
         for spot in wanted:
             after = _froze(scene, freezer, spot) if _is_part(scene, spot, live) else None
@@ -64,6 +65,38 @@ def _replaced(scene: Scene) -> Iterator[ExprAt]:
         for target in node.targets if isinstance(node.value, ast.Call) else ():
             if isinstance(target, (ast.Attribute, ast.Subscript)):
                 yield scene.slicer.at(source, target)
+
+
+def _put_on(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
+    """`model.head`, the last layer of a `model` that was frozen whole and given to an optimizer."""
+    slicer, function = scene.slicer, freezer.scope.function
+    calls = scene.index.calls_of(function) if function is not None else ()
+    called = [slicer.at(source, call) for source, call in calls]
+    for spot in called or [_outermost(slicer, freezer) or freezer]:
+        for node in (n for n in ast.walk(spot.node) if isinstance(n, (ast.Name, ast.Attribute))):
+            name = _last_layer(scene, slicer.value(spot.inside(node)))
+            reading = f"[{name}]" if name.isdigit() else f".{name}"
+            part = expression_of(f"{ast.unparse(node)}{reading}") if name else None
+            if part is not None:
+                yield slicer.imagined(spot, part)
+
+
+def _last_layer(scene: Scene, whole: object) -> str:
+    """The name of a model's last part, where an optimizer holds it and it is of torch's own layers,
+    beside one other part or parts of another make: what was put on what is trained already."""
+    if not is_a(whole, torch.nn.Module):
+        return ""
+    parts = [(n, m) for n, m in whole.named_children() if [*m.parameters()]]
+    name, last = parts[-1] if len(parts) > 1 else ("", whole)
+    others = [m for _, m in parts[:-1]]
+    tied = {id(p) for m in others for p in m.parameters()} & {id(p) for p in last.parameters()}
+    apart = not tied and not _is_of_others(last) and scene.gradient_tracer.holds(last.parameters())
+    return name if apart and (len(others) == 1 or any(map(_is_of_others, others))) else ""
+
+
+def _is_of_others(module: torch.nn.Module) -> bool:
+    """Whether something in it is no layer of torch's."""
+    return any(type(m).__module__.partition(".")[0] != "torch" for m in module.modules())
 
 
 def _is_part(scene: Scene, spot: ExprAt, live: list[torch.nn.Module]) -> bool:

@@ -18,6 +18,7 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
     derivatives_from,
     with_create_graph,
 )
+from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
@@ -156,7 +157,7 @@ propose: Propose[Details] = by_table(
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated), changes=True),
-    Fix("repair_called_itself", _called_themselves, changes=True),
+    Fix("repair_called_itself", _called_themselves, when=lambda d: d.by_library, changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
@@ -180,6 +181,7 @@ propose: Propose[Details] = by_table(
         intended_difference=True,
     ),
     Fix("trainable", _trainable, intended_difference=True),
+    Fix("outside", lambda s: out_of_block(s.program, s.place, s.details.in_block)),
     Fix(
         "undo",
         lambda s: undone_behind(s.program, s.place, s.details.opposite),
