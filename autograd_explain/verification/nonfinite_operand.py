@@ -198,11 +198,12 @@ def _repair(
     def works(values: torch.Tensor) -> bool:
         return trial.is_fine({**held, number: values})
 
-    one = works(torch.where(mask, torch.ones_like(operand), operand))
+    filled = (f for f in ("1.0", "0.0") if works(operand.masked_fill(mask, float(f))))
+    fill = next(filled, "")
     floor, ceiling = _limits(operand, operand[mask], works)
-    if not (one or floor or ceiling):
+    if not (fill or floor or ceiling):
         return None
-    return Repair(one, floor, ceiling, trial.infinity(mask))
+    return Repair(fill, floor, ceiling, trial.infinity(mask))
 
 
 def _limits(

@@ -146,13 +146,14 @@ class CodeRange:
 
 @dataclass(frozen=True)
 class Repair:
-    """What makes an operation's derivative finite: other values (1) at the elements in question,
-    or all of its operand no less than `floor`, no more than `ceiling` ("": no such bound).
+    """What makes an operation's derivative finite: `fill` ("1.0", or "0.0" where that does not) at
+    the elements in question, or all of its operand no less than `floor`, no more than `ceiling`
+    ("": no such bound).
     `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does.
     `apart` is the step by which a growing diagonal keeps equal eigenvalues or singular values of a
     square matrix apart."""
 
-    one: bool = False
+    fill: str = ""
     floor: str = ""
     ceiling: str = ""
     result: str = ""

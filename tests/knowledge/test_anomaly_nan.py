@@ -77,7 +77,8 @@ ROWS = {
     ),
     "an angle at the edge": Row(
         "def f(v):\n    angle = torch.acos(v / 2)\n    return angle[v < 2].sum()\nloss = f(w)",
-        "torch.acos(v / 2)", "v / 2", "clamp_input", "", (-0.5, -0.5773503, 0),
+        "torch.acos(v / 2)", "v / 2", "where_inside",
+        "angle = torch.acos(torch.where(v < 2, v / 2, 0.0))", (-0.5, -0.5773503, 0),
     ),
 }  # fmt: skip
 

@@ -103,6 +103,11 @@ ROWS = {
         "w.clamp(max=1)", "1", "clamp_input",
         "loss = torch.acos(w.clamp(max=1).clamp_max(0.999999)).sum()",
     ),
+    "acos behind a mask": Row(
+        "c = w - 1\nloss = torch.where(c.abs() < 1, torch.acos(c), 0.0).sum()", "derivative",
+        "torch.acos(c)", "c", "-1 … 1", "where_inside",
+        "loss = torch.where(c.abs() < 1, torch.acos(torch.where(c.abs() < 1, c, 0.0)), 0.0).sum()",
+    ),
     "asin at both ends": Row(
         "loss = torch.asin(w - 1).sum()", "derivative", "torch.asin(w - 1)", "w - 1", "-1 … 1",
         "clamp_input", "loss = torch.asin((w - 1).clamp(-0.999999, 0.999999)).sum()",

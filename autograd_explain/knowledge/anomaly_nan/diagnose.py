@@ -120,6 +120,10 @@ def _shown_by_graph(scene: Scene) -> _Fault | None:
     return seen or (edges[0] if alone else None)
 
 
+#: What stands for the values at an edge: of arc functions in the middle, else beside it.
+_FILLS = {"0": "1.0", "1": "0.0"}
+
+
 def _fault(scene: Scene, source: NanSource) -> _Fault | None:
     found = operation_at(scene.program, source)
     if found is None:
@@ -133,7 +137,7 @@ def _fault(scene: Scene, source: NanSource) -> _Fault | None:
         details = Details(
             place_to_mask(scene, found) if zero else found.operand_place,
             edge.value,
-            zero,
+            _FILLS.get(edge.value, ""),
             edge.floor,
             edge.ceiling,
             result,

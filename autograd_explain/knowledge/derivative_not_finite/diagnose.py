@@ -44,15 +44,15 @@ EXAMPLE = {
 
 @dataclass(frozen=True)
 class Details:
-    """The operand to change, and what was found to make the derivative finite: 1 instead of the
-    values at fault, or bounds.  `result` ("inf") is what the operation gives at that value, where
-    it is no finite number and the loss is one: something behind it takes it out.  `roots` are those
-    that the operand's value comes from.  `apart` is the step of a diagonal that keeps the
+    """The operand to change, and what was found to make the derivative finite: `fill` instead of
+    the values at fault, or bounds.  `result` ("inf") is what the operation gives at that value,
+    where it is no finite number and the loss is one: something behind it takes it out.  `roots` are
+    those that the operand's value comes from.  `apart` is the step of a diagonal that keeps the
     eigenvalues of a matrix apart."""
 
     operand: Place | None = None
     value: str = ""
-    one: bool = False
+    fill: str = ""
     floor: str = ""
     ceiling: str = ""
     result: str = ""
@@ -144,7 +144,7 @@ def details_of(scene: Scene, origin: NonFinite | None, found: Operation | None) 
     return Details(
         place_to_mask(scene, found) if zero else found.operand_place,
         origin.value,
-        repair.one,
+        repair.fill,
         repair.floor,
         repair.ceiling,
         repair.result if origin.stage.value == "derivative" else "",

@@ -26,7 +26,7 @@ _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 def _masked(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`, in the
     same statement or in a later one."""
-    return _with_mask(draft, site.program, draft.tree.node(site.details.operand))
+    return _with_mask(draft, site, draft.tree.node(site.details.operand))
 
 
 def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
@@ -43,7 +43,7 @@ def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     number = given.index(place.span)
     alike = [operands(n)[number] for n in ast.walk(other) if _is_alike(n, operation)]
     places = [place, *(tree.source.place(o.lineno, None, o) for o in alike)]
-    return bool(alike) and all(_with_mask(draft, site.program, tree.node(p)) for p in places)
+    return bool(alike) and all(_with_mask(draft, site, tree.node(p)) for p in places)
 
 
 def _is_alike(node: ast.AST, other: ast.AST) -> bool:
@@ -55,12 +55,13 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
     return called_name(node) == called_name(other) and len(operands(node)) == len(operands(other))
 
 
-def _with_mask(draft: Draft, program: Program, node: cst.BaseExpression | None) -> bool:
+def _with_mask(draft: Draft, site: Site[Details], node: cst.BaseExpression | None) -> bool:
     mask = None if node is None else mask_behind(draft.tree, node)
-    torch = None if node is None else torch_at(program, draft.tree.place(node))
+    torch = None if node is None else torch_at(site.program, draft.tree.place(node))
     if mask is None or torch is None or node is None:
         return False
-    code = f"{torch}.where({{m}}, {'{x}, 1.0' if mask.kept else '1.0, {x}'})"
+    values = ("{x}", site.details.fill) if mask.kept else (site.details.fill, "{x}")
+    code = f"{torch}.where({{m}}, {', '.join(values)})"
     draft.replace(node, expression(code, m=mask.condition, x=bare(node)))
     return True
 
@@ -157,17 +158,17 @@ def _has_bounds(details: Details) -> bool:
 
 def _is_taken_out(details: Details) -> bool:
     """An infinity at 0 that something behind the operation takes out."""
-    return bool(details.one and details.result and details.value == "0")
+    return bool(details.fill == "1.0" and details.result and details.value == "0")
 
 
 def _is_divisor(details: Details) -> bool:
     """Zero among numbers of both signs: of a division, mostly."""
-    return details.one and details.value == "0" and not _has_bounds(details)
+    return details.fill == "1.0" and details.value == "0" and not _has_bounds(details)
 
 
 propose: Propose[Details] = by_table(
-    Fix("where_inside", _with_roots(_masked), when=lambda d: d.one),
-    Fix("where_inside", _with_roots(_masked_alike), when=lambda d: d.one),
+    Fix("where_inside", _with_roots(_masked), when=lambda d: d.fill != ""),
+    Fix("where_inside", _with_roots(_masked_alike), when=lambda d: d.fill != ""),
     Fix("where_around", _with_roots(_masked_around), when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),
