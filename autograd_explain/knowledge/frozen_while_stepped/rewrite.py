@@ -80,12 +80,9 @@ def _is_left(details: Details) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "deep_copy",
-        lambda s: deep_copied(s.program, s.details.copied, "{arguments}"),
-        changes=True,
-    ),
-    Fix("thaw_held", _thawed_for_backward, changes=True),
-    Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None, changes=True),
-    Fix("thaw_before", _thawed_before, when=_is_left, changes=True),
+    Fix("deep_copy", lambda s: deep_copied(s.program, s.details.copied, "{arguments}")),
+    Fix("thaw_held", _thawed_for_backward),
+    Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None),
+    Fix("thaw_before", _thawed_before, when=_is_left),
+    changes=True,
 )

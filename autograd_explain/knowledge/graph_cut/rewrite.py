@@ -1,6 +1,7 @@
 """Each kind of cut has its own repair; where torch defines no gradient, the value before it."""
 
 import ast
+from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.model import Place
@@ -140,15 +141,25 @@ def _trainable(site: Site[Details]) -> Edits | None:
     return None if flag is None else site.given(*flag)
 
 
-def _is_frozen(details: Details) -> bool:
-    return details.missing is Missing.FROZEN
+def _is_frozen_but_part(details: Details) -> bool:
+    return details.missing is Missing.FROZEN and bool(details.freeze and details.parts)
 
 
-def _has_part(details: Details) -> bool:
-    return details.freeze is not None and details.parts != ()
+def _is_frozen_whole(details: Details) -> bool:
+    return details.missing is Missing.FROZEN and not _is_frozen_but_part(details)
 
 
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
+
+#: What learns then besides may differ from what was meant.
+_UNFROZEN: tuple[Fix[Details], ...] = (
+    Fix("computed_in_turn", lambda s: computed_in_turn(s.program, s.place, s.details.then_read)),
+    Fix("trainable", _trainable),
+    Fix("undo", lambda s: undone_behind(s.program, s.place, s.details.opposite)),
+    Fix("unfreeze", _thawed_part, when=_is_frozen_but_part),
+    Fix("thaw", _thawed, when=_is_frozen_whole),
+    Fix("copy_module", at_place(deep_copied), when=lambda d: d.missing is Missing.SHARED),
+)
 
 propose: Propose[Details] = by_table(
     lambda s: offered_instead(s.program, s.place) if s.details.by_library else (),
@@ -175,34 +186,6 @@ propose: Propose[Details] = by_table(
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix("requires_grad", at_place(asked_for_gradient), when=lambda d: d.missing is Missing.FLAG),
-    Fix(
-        "computed_in_turn",
-        lambda s: computed_in_turn(s.program, s.place, s.details.then_read),
-        intended_difference=True,
-    ),
-    Fix("trainable", _trainable, intended_difference=True),
     Fix("outside", lambda s: out_of_block(s.program, s.place, s.details.in_block)),
-    Fix(
-        "undo",
-        lambda s: undone_behind(s.program, s.place, s.details.opposite),
-        intended_difference=True,
-    ),
-    Fix(
-        "unfreeze",
-        _thawed_part,
-        when=lambda d: _is_frozen(d) and _has_part(d),
-        intended_difference=True,
-    ),
-    Fix(
-        "thaw",
-        _thawed,
-        when=lambda d: _is_frozen(d) and not _has_part(d),
-        intended_difference=True,
-    ),
-    Fix(
-        "copy_module",
-        at_place(deep_copied),
-        when=lambda d: d.missing is Missing.SHARED,
-        intended_difference=True,
-    ),
+    *(replace(fix, intended_difference=True) for fix in _UNFROZEN),
 )

@@ -10,13 +10,12 @@ propose: Propose[Details] = by_table(
         "shape",
         lambda s: of_gradients_shape(s.program, s.place, s.details.gradient),
         when=lambda d: d.size,
-        changes=True,
     ),
     Fix(
         "part",
         lambda s: in_its_place(s.program, s.place, s.details.gradient),
         when=lambda d: d.size,
-        changes=True,
     ),
-    Fix("nothing", at_place(without_result), when=lambda d: d.number),
+    Fix("nothing", at_place(without_result), when=lambda d: d.number, changes=False),
+    changes=True,
 )

@@ -1,6 +1,7 @@
 """Store numbers where only numbers are wanted; detach where an array is wanted."""
 
 import ast
+from functools import partial
 
 from autograd_explain.model import What
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
@@ -25,8 +26,11 @@ from .differentiated import Part
 from .numpy_reads import Of, Way
 
 
-def _stored(site: Site[Details], method: str) -> Edits | None:
+def _stored(site: Site[Details], numbers: bool) -> Edits | None:
     """`self.losses.append(loss)` -> `self.losses.append(loss.item())`."""
+    details, method = site.details, "item" if numbers else "detach"
+    if not details.stored or details.numbers is not numbers or details.differentiated is not None:
+        return None
     return site.at(*site.finding.places(What.CAUSE)).called(method)
 
 
@@ -90,16 +94,8 @@ def _each(spot: Spot, node: ast.expr, way: Way) -> str:
 propose: Propose[Details] = by_table(
     Fix("differentiated", _whole_way),
     Fix("itself", lambda s: tensor_itself(s.program, s.details.conversion), changes=True),
-    Fix(
-        "store_number",
-        lambda s: _stored(s, "item"),
-        when=lambda d: d.stored and d.numbers and d.differentiated is None,
-    ),
-    Fix(
-        "store_detached",
-        lambda s: _stored(s, "detach"),
-        when=lambda d: d.stored and not d.numbers and d.differentiated is None,
-    ),
+    Fix("store_number", partial(_stored, numbers=True)),
+    Fix("store_detached", partial(_stored, numbers=False)),
     Fix("in_torch", _in_torch, changes=True),
     Fix("detach", _all_reads, when=lambda d: d.differentiated is None),
 )

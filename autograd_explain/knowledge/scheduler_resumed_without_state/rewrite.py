@@ -10,17 +10,12 @@ _INITIAL_RATE = (
 )
 
 propose: Propose[Details] = by_table(
-    Fix("load_first", lambda s: called_sooner(s.program, s.details.load, s.place)),
-    Fix(
-        "fresh",
-        lambda s: s.without("last_epoch"),
-        when=lambda d: d.load is None and d.fresh,
-        changes=True,
-    ),
+    Fix("load_first", lambda s: called_sooner(s.program, s.details.load, s.place), changes=False),
+    Fix("fresh", lambda s: s.without("last_epoch"), when=lambda d: d.load is None and d.fresh),
     Fix(
         "initial_rate",
         lambda s: s.before(_INITIAL_RATE, optimizer=s.details.optimizer),
         when=lambda d: d.load is None and not d.fresh,
-        changes=True,
     ),
+    changes=True,
 )

@@ -101,7 +101,7 @@ def details_of(
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
     first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
-    derivative = known.derivative
+    derivative = known.derivative if why is Why.DERIVATIVE else None
     return replace(
         _places(known, why),
         derivatives=() if derivative is None else derivative.calls,

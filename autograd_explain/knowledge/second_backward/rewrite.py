@@ -356,6 +356,9 @@ def _is_computed_once(details: Details) -> bool:
 _BACKWARD = ("backward", "manual_backward")
 
 
+_KEPT_LAST = (Why.SHARED_APART, Why.SAVED_READ)
+
+
 def _is_shared(details: Details) -> bool:
     """Whether one graph serves two losses; of one loss, gone back from in two functions, every
     gradient would come twice."""
@@ -395,12 +398,7 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "non_reentrant",
-        lambda s: non_reentrant(s.program, s.details.reentrant),
-        when=lambda d: d.reentrant != (),
-        changes=False,
-    ),
+    Fix("non_reentrant", lambda s: non_reentrant(s.program, s.details.reentrant), changes=False),
     Fix("detach_second", lambda s: detached_at(s.program, *s.details.second_uses)),
     _first,
     Fix(
@@ -425,11 +423,7 @@ propose: Propose[Details] = by_table(
     Fix("assign_again", lambda s: assigned_again(s.program, s.place)),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
-    Fix(
-        "create_graph",
-        lambda s: with_create_graph(s.program, s.details.derivatives),
-        when=lambda d: d.why is Why.DERIVATIVE,
-    ),
+    Fix("create_graph", lambda s: with_create_graph(s.program, s.details.derivatives)),
     Fix("one_backward", _once(lambda s: s.details.before)),
     Fix("one_backward", _once(lambda s: s.place)),
     Fix("sum_anew", _summed_anew, when=lambda d: d.why in SHARED),
@@ -455,11 +449,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "retain_graph",
         _kept,
-        when=lambda d: (
-            (_is_shared(d) and d.stepped)
-            or d.why in (Why.SHARED_APART, Why.SAVED_READ)
-            or (d.why is Why.DERIVATIVE and d.trained)
-        ),
+        when=lambda d: d.trained or d.why in _KEPT_LAST or (_is_shared(d) and d.stepped),
         changes=False,
     ),
     _options,

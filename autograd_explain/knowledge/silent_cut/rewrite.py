@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Place, What
@@ -55,9 +56,9 @@ def _computed_at(program: Program, place: Place) -> Edits | None:
     return element_replaced(program, place) or out_of_place(program, place)
 
 
-def _stopped_difference(site: Site[Details]) -> Edits | None:
+def _stopped_difference(site: Site[Details], whole: bool) -> Edits | None:
     swapped = site.details.swapped
-    if swapped is None:
+    if swapped is None or swapped.whole is not whole:
         return None
     stopped = "{value} + ({passed} - {value}).detach()"
     given = {"value": swapped.value, "passed": swapped.passed}
@@ -96,16 +97,8 @@ def _given(site: Site[Details], place: Place) -> Place | None:
 _of_table: Propose[Details] = by_table(
     Fix("compute_anew", _computed_anew),
     Fix("rsample", lambda s: s.at(s.details.drawn).replaced("{owner}.rsample{arguments}")),
-    Fix(
-        "difference_alone",
-        _stopped_difference,
-        when=lambda d: d.swapped is not None and d.swapped.whole,
-    ),
-    Fix(
-        "other_way_round",
-        _stopped_difference,
-        when=lambda d: d.swapped is not None and not d.swapped.whole,
-    ),
+    Fix("difference_alone", partial(_stopped_difference, whole=True)),
+    Fix("other_way_round", partial(_stopped_difference, whole=False)),
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated)),
     Fix("repair_called_itself", lambda s: objects_called(s.program, _told(s))),
     Fix("functional_update", _functional),

@@ -37,8 +37,8 @@ propose: Propose[Details] = by_table(
         "clone",
         _with_graph,
         when=lambda d: d.loss or (d.graph and d.goes_on and not d.asked),
-        changes=True,
     ),
-    Fix("detach_clone", _copied),
-    Fix("clone", _with_graph, when=lambda d: d.graph and not d.asked, changes=True),
+    Fix("detach_clone", _copied, changes=False),
+    Fix("clone", _with_graph, when=lambda d: d.graph and not d.asked),
+    changes=True,
 )

@@ -1,6 +1,7 @@
 """Take out the cut; ask for the tensor that was used; or accept that the input is unused."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +10,7 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import Step, then
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
@@ -98,6 +99,11 @@ def _handed_in(site: Site[Details]) -> Edits | None:
     return apply_patches(patches)
 
 
+def _told(transform: Step) -> Callable[[Site[Details]], Edits | None]:
+    """What a transformer tells the call that asks for the gradient."""
+    return lambda site: transform(site.program, site.details.asked or site.place)
+
+
 propose: Propose[Details] = by_table(
     Fix("not_handed_over", _not_handed_over, changes=True),
     Fix("record", _recorded, intended_difference=True),
@@ -108,22 +114,12 @@ propose: Propose[Details] = by_table(
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("use_source", lambda s: s.replaced("{code}", code=s.details.source), changes=True),
     # One loss of several skips a part of the parameters: its gradient is zero.
-    Fix(
-        "zeros",
-        lambda s: unused_as_zeros(s.program, s.details.asked or s.place),
-        when=lambda d: d.several and d.reached,
-        changes=True,
-    ),
+    Fix("zeros", _told(unused_as_zeros), when=lambda d: d.several and d.reached, changes=True),
     Fix(
         "zeros",
         lambda s: counted_as_zero(s.program, s.finding.place(What.FAILED)),
         when=lambda d: d.asked is None,
         changes=True,
     ),
-    Fix(
-        "allow_unused",
-        lambda s: unused_allowed(s.program, s.details.asked or s.place),
-        when=lambda d: d.reached,
-        changes=True,
-    ),
+    Fix("allow_unused", _told(unused_allowed), when=lambda d: d.reached, changes=True),
 )

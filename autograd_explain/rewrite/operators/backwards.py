@@ -9,7 +9,7 @@ import libcst as cst
 from ...model import Edits
 from ..engine.cst_tools import called_name, called_on, dotted
 from ..transforms.finite_mask import finite_fill
-from ..transforms.uncut import apply_patches, keyword_added
+from ..transforms.uncut import apply_all, keyword_added
 from .site import Change, Site
 
 
@@ -46,5 +46,4 @@ def masked_finitely(site: Site) -> Iterator[Change]:
 def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | None:
     place = site.tree.place(call)
     # Of two texts put in at one point the last comes first.
-    groups = [keyword_added(site.program, place, flag, "True") for flag in reversed(flags)]
-    return apply_patches(patch for group in groups for patch in group)
+    return apply_all(keyword_added(site.program, place, flag, "True") for flag in reversed(flags))

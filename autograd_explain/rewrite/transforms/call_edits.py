@@ -17,7 +17,7 @@ from ..engine.edits import then
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import move_before
 from .spot import Spot
-from .uncut import Patch, apply_all, code_of, node_at
+from .uncut import Patch, apply_all, code_of, node_at, replacement
 
 if TYPE_CHECKING:
     from ...inspect.facts.losing_call import Undecorated
@@ -92,8 +92,8 @@ def wrapped_instead(program: Program, calls: Sequence[Undecorated]) -> Edits | N
 
 
 def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
-    node, source = node_at(program, call.place), program.source_at(call.place)
-    if not isinstance(node, ast.Call) or source is None or call.place.span is None:
+    node = node_at(program, call.place)
+    if not isinstance(node, ast.Call):
         return []
     owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)
     owner = None if call.alone else owner
@@ -102,8 +102,8 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
     method = f".{call.method}" * bool(call.method) + ".__wrapped__" * call.levels
-    behind = call.place.span.since(source.span(node.func))
-    return [Patch(source, behind, f"{method}({inner})")]
+    function = code_of(program, call.place, node.func)
+    return replacement(program, call.place, f"{function}{method}({inner})")
 
 
 def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:

@@ -235,14 +235,12 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     `torch.sum(torch.stack(terms), dim=0)`, `np.maximum(x, 0.0)` -> `torch.maximum(x,
     torch.as_tensor(0.0))`; [] for what torch lacks."""
     source, node = program.source_at(place), node_at(program, place)
-    if source is None or place is None or not isinstance(node, ast.Call):
-        return []
     imports = imports_at(program, place)
     torch = imports.local("torch")
-    module, _, name = imports.full(ast.unparse(node.func)).partition(".")
-    if module not in ("numpy", "math") or torch is None:
+    if source is None or place is None or torch is None or not isinstance(node, ast.Call):
         return []
-    if name not in _SAME and name not in _OTHER:
+    module, _, name = imports.full(ast.unparse(node.func)).partition(".")
+    if module not in ("numpy", "math") or name not in _SAME | {*_OTHER}:
         return []
     called = f"{torch}.{_OTHER.get(name, name)}"
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
@@ -304,10 +302,8 @@ def _keywords_renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
     """`torch.tensor(x)` -> `x`; of several tensors -> `torch.stack(x)`.  A dtype is kept."""
     source, node = program.source_at(place), node_at(program, place)
-    if source is None or place is None or not isinstance(node, ast.Call) or not node.args:
-        return []
     torch = imports_at(program, place).local("torch")
-    if torch is None:
+    if source is None or torch is None or not isinstance(node, ast.Call) or not node.args:
         return []
     bracket = f"{torch}.stack(" if many else ("" if isinstance(node.args[0], _ATOMS) else "(")
     close = ")" if bracket else ""
