@@ -411,6 +411,15 @@ class Program:
             return None
         return source.statement_at(place.line - source.offset, source.column_of(place))
 
+    def expression_at(self, place: Place | None) -> ast.expr | None:
+        """The expression with exactly the range of a place, the outermost of equal ones."""
+        source = self.source_at(place)
+        if place is None or source is None or place.span is None:
+            return None
+        nodes = source.nodes_from.get(place.span.line - source.offset, ())
+        same = (n for n in nodes if isinstance(n, ast.expr) and source.span(n) == place.span)
+        return next(same, None)
+
     def place(self, filename: str, line: int, function: str | None = None) -> Place | None:
         """The place of a file's line; None for library code."""
         return _place(self.source(filename), line, function)

@@ -10,7 +10,7 @@ from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import repeat_inside
 from autograd_explain.rewrite.transforms.spot import Spot
-from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at
+from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 
 def test_a_list_is_emptied_after_its_use() -> None:
@@ -122,7 +122,7 @@ def test_an_element_of_a_list_read_later_stays(tail: str) -> None:
 def test_a_round_trip_through_numpy_stays_in_torch(before: str, after: str | None) -> None:
     program = program_of(before)
     place = spot(program, "d.numpy()")
-    left = node_at(program, place)
+    left = program.expression_at(place)
     assert left is not None
     edits = apply_patches(in_torch(program, place, left) or ())
     assert (edits[0].new_source if edits else None) == after

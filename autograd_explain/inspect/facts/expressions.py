@@ -84,12 +84,8 @@ def _read_by(slicer: Slicer, root: ExprAt) -> list[ExprAt]:
 
 def expression_at(scene: Scene, place: Place | None) -> ExprAt | None:
     """The expression with exactly the range of a place."""
-    source = scene.program.source_at(place)
-    if place is None or source is None or place.span is None:
-        return None
-    nodes = source.nodes_from.get(place.span.line - source.offset, ())
-    same = (n for n in nodes if isinstance(n, ast.expr) and source.span(n) == place.span)
-    return next((scene.slicer.at(source, node) for node in same), None)
+    source, node = scene.program.source_at(place), scene.program.expression_at(place)
+    return None if source is None or node is None else scene.slicer.at(source, node)
 
 
 def live_spot(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:

@@ -10,7 +10,7 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
-from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill
 
@@ -113,11 +113,9 @@ def _not_zero(torch: str, node: cst.BaseExpression) -> cst.BaseExpression:
 def _bounded(site: Site[Details]) -> Edits | None:
     """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
     floor, ceiling = site.details.floor, site.details.ceiling
-    tree = site.at(site.details.operand).tree
-    node = tree.node(site.details.operand)
     call = f"clamp_min({floor})" if floor else f"clamp_max({ceiling})"
     call = f"clamp({floor}, {ceiling})" if floor and ceiling else call
-    return None if node is None else Draft(tree).replace(node, method(node, call)).edits()
+    return site.at(site.details.operand).replaced(f"{{x}}.{call}")
 
 
 def _other_than_zero(draft: Draft, site: Site[Details]) -> bool:

@@ -11,7 +11,7 @@ from autograd_explain.arguments import positional_parameters
 from autograd_explain.model import Edits, Place
 from autograd_explain.program import Program, Source, last_name, own_nodes
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def derivative_by_autograd(
     `forward` is more than assignments of names and one result that has a gradient, or where what it
     reads is not known to `backward`.
     """
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     torch = torch_at(program, place)
     backward = None if source is None else source.function_at(place)
     if source is None or torch is None or not gradient or not isinstance(backward, ast.FunctionDef):

@@ -17,7 +17,6 @@ from autograd_explain.inspect.facts.silent_evidence import (
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, ZeroBy, label
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .difference import differences
 
@@ -101,7 +100,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _sum(scene: Scene, place: Place) -> Place | None:
     """`a` of `a - b`, and of a call that is given nothing else."""
-    source, node = scene.program.source_at(place), node_at(scene.program, place)
+    source, node = scene.program.source_at(place), scene.program.expression_at(place)
     found = node.left if isinstance(node, ast.BinOp) else None
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
         found = node.args[0]
@@ -147,7 +146,7 @@ def _only_nearest(scene: Scene) -> Place | None:
 
 def _operand(scene: Scene, place: Place) -> tuple[Place | None, bool]:
     """`x` of `torch.round(x)` and of `x.round()`, and whether the call divides."""
-    source, call = scene.program.source_at(place), node_at(scene.program, place)
+    source, call = scene.program.source_at(place), scene.program.expression_at(place)
     if source is None or not isinstance(call, ast.Call):
         return None, False
     written = imports_at(scene.program, place).full(ast.unparse(call.func))

@@ -26,7 +26,6 @@ from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     is_list,
     joined_at,
-    node_at,
     uncut_at,
 )
 from autograd_explain.rewrite.transforms.undone import undone_behind
@@ -40,7 +39,7 @@ def _uncut(site: Site[Details]) -> Edits | None:
     program, cuts, later = site.program, site.details.cuts, site.details.later
     if any(kind not in _PASSING for kind, _ in later):
         # What is known of an array is known of all its way.
-        calls = [called_name(node_at(program, place)) for place in cuts]
+        calls = [called_name(program.expression_at(place)) for place in cuts]
         return reconnected(program, cuts) if {*calls} == {"numpy"} else None
     way = [*cuts, *(place for _, place in later if place is not None)]
     return reconnected(program, way) or reconnected(program, way, whole=True)
@@ -50,7 +49,7 @@ _PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)
 
 
 def _without_copy(program: Program, place: Place) -> Edits | None:
-    node = node_at(program, place)
+    node = program.expression_at(place)
     if not isinstance(node, ast.Call) or not node.args:
         return None
     return joined_at(program, place, is_list(program, node.args[0]))

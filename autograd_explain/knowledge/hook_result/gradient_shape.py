@@ -10,7 +10,7 @@ from itertools import count
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added, node_at
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added
 
 _REDUCE = frozenset("mean sum amax amin max min norm std var prod median logsumexp".split())
 _REARRANGE = frozenset("flatten view reshape squeeze unsqueeze ravel unflatten".split())
@@ -24,7 +24,7 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
 
     None where another number of operations than one changed the shape (`g[0].sum(0)`).
     """
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or place is None or function is None:
         return None
@@ -89,7 +89,7 @@ def _last_return(
     program: Program, place: Place | None
 ) -> tuple[Source, ast.FunctionDef, ast.Return, ast.expr] | None:
     """The statement that ends a function with what stands at a place."""
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or not isinstance(function, ast.FunctionDef):
         return None

@@ -14,7 +14,6 @@ from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Finding, Place, Role, TensorFact, label
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 PATTERNS = (
     "module-hook-output-not-tensor",
@@ -77,7 +76,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _module(scene: Scene, hook: ModuleHook) -> torch.nn.Module | None:
     """What the hook was registered on; None in a loop, where it may be any of several."""
-    source, node = scene.program.source_at(hook.place), node_at(scene.program, hook.place)
+    source, node = scene.program.source_at(hook.place), scene.program.expression_at(hook.place)
     if source is None or node is None or any(isinstance(n, ast.For) for n in source.around(node)):
         return None
     owner = scene.slicer.at(source, node).receiver

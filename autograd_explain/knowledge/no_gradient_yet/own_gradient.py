@@ -13,7 +13,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     code_of,
     keyword_added,
-    node_at,
     replacement,
     without_cut,
 )
@@ -24,7 +23,7 @@ _INSTEAD = {"items": "named_parameters", "values": "parameters"}
 def parameters_themselves(program: Program, place: Place | None) -> Edits | None:
     """`net.state_dict().items()` -> `net.named_parameters()`; `net.state_dict()` gets
     `keep_vars=True`."""
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return None
     if not (isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"):
@@ -46,8 +45,8 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
 
     None where the function gives `d` several values.
     """
-    source, node = program.source_at(read), node_at(program, read)
-    original = node_at(program, leaf)
+    source, node = program.source_at(read), program.expression_at(read)
+    original = program.expression_at(leaf)
     if source is None or read is None or node is None or leaf is None or original is None:
         return None
     code, text = code_of(program, leaf, original), ast.unparse(node)
@@ -66,7 +65,7 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
 
 def undetached(program: Program, read: Place | None, maker: Place | None) -> Edits | None:
     """`[l.weight.data for l in layers]` without `.data`, where nothing is written in place."""
-    source, node = program.source_at(read), node_at(program, read)
+    source, node = program.source_at(read), program.expression_at(read)
     if (
         source is None
         or node is None

@@ -9,7 +9,7 @@ from autograd_explain.program import Program, called_name, last_name, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.transforms.spot import Spot
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import code_of
 
 _FORWARD = ("forward", "__call__")
 
@@ -20,7 +20,7 @@ def plain_attribute(program: Program, place: Place) -> Edits | None:
     `place` is the place of `v`.  None where the value is not computed anew in each forward pass,
     and where other statements use the table of parameters.
     """
-    source, value = program.source_at(place), node_at(program, place)
+    source, value = program.source_at(place), program.expression_at(place)
     if source is None or value is None or not _is_only_use(program, value):
         return None
     function = source.function_at(place)

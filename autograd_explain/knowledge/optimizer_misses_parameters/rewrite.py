@@ -15,7 +15,6 @@ from autograd_explain.rewrite.transforms.keep_gradient import in_place_update, u
 from autograd_explain.rewrite.transforms.made_again import made_again
 from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.training_step import parameter_attribute
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 from .late_group import all_held, group_added
@@ -54,7 +53,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.details.unfrozen:
         yield from differing("add_group", group_added(program, made, finding.details.unfrozen))
         yield from differing("hold_all", all_held(program, made))
-    if assigns(node_at(program, replaced) or ast.Pass()):
+    if assigns(program.expression_at(replaced) or ast.Pass()):
         yield from differing("no_assign", Spot(program, replaced).without("assign"))
     edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
     fix = "move_optimizer" if edits != moved else "repeat_optimizer"

@@ -12,7 +12,6 @@ from autograd_explain.inspect.facts.numbers_given import Kept
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
-from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .recording_off import RecordingOff
 
@@ -67,7 +66,7 @@ def kept_as(scene: Scene, cut: TraceEvent) -> tuple[str, ...]:
 
 def decorated(scene: Scene, cut: TraceEvent) -> tuple[Undecorated, ...]:
     """The call in which a library took the value out of the graph, where its decorator did."""
-    source, node = scene.program.source_at(cut.place), node_at(scene.program, cut.place)
+    source, node = scene.program.source_at(cut.place), scene.program.expression_at(cut.place)
     if cut.inside is None or source is None or not isinstance(node, ast.Call):
         return ()
     found = undecorated_call(scene, scene.slicer.at(source, node))

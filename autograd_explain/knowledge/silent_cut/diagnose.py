@@ -158,11 +158,8 @@ def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:
     """The sum around or under a `detach` that is no straight-through one."""
     evidence, source = scene.incident.evidence, scene.program.source_at(cut.place)
     way = evidence.get("way")
-    if way not in _SUMS or source is None or cut.place.span is None:
-        return None
-    nodes = (n for n in source.nodes if isinstance(n, ast.Call))
-    node = next((n for n in nodes if source.span(n) == cut.place.span), None)
-    if node is None:
+    node = scene.program.expression_at(cut.place)
+    if way not in _SUMS or source is None or not isinstance(node, ast.Call):
         return None
     whole = way == "stopped_sum"
     place = source.place(node.lineno, None, node if whole else source.parents[node])

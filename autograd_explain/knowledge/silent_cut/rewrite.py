@@ -20,7 +20,7 @@ from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.uncut import apply_all, node_at
+from autograd_explain.rewrite.transforms.uncut import apply_all
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
 from .details import Details
@@ -77,7 +77,7 @@ def _computed_anew(site: Site[Details]) -> Edits | None:
 def _without_parameter(site: Site[Details]) -> Edits | None:
     """`self.w = nn.Parameter(w)` -> `self.w = w` of an object that each round makes anew; else what
     the constructor computed becomes a property."""
-    nodes = {place: node_at(site.program, place) for place in _told(site)}
+    nodes = {place: site.program.expression_at(place) for place in _told(site)}
     if not all(called_name(node) == "Parameter" for node in nodes.values()):
         return None
     if site.details.anew:

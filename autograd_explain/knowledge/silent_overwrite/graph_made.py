@@ -46,11 +46,8 @@ def graph_made(scene: Scene, call: Place) -> GraphMade:
 
 def _called(program: Program, place: Place) -> str:
     """`self.body` of `self.body(x)`, the one call of its line that gives what was written."""
-    source = program.source_at(place)
-    for node in () if source is None or place.span is None else source.nodes:
-        if isinstance(node, ast.Call) and source is not None and source.span(node) == place.span:
-            return ast.unparse(node.func)
-    return ""
+    node = program.expression_at(place)
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
 def layers_not_inplace(program: Program, made: GraphMade | None) -> Edits | None:

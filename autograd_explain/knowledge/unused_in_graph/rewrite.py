@@ -19,7 +19,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_all,
     apply_patches,
-    node_at,
     replacement,
     tensors_instead_of_copy,
     without_ending,
@@ -49,7 +48,7 @@ def _connected(site: Site[Details]) -> Edits | None:
 
 def _left(program: Program, place: Place, way: CutKind | OffBy) -> Place:
     """Where a copied value leaves torch: `x.numpy()` of `torch.tensor(x.numpy())`."""
-    source, call = program.source_at(place), node_at(program, place)
+    source, call = program.source_at(place), program.expression_at(place)
     if way is not CutKind.COPY or source is None or not isinstance(call, ast.Call):
         return place
     given = (n for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.expr))

@@ -17,7 +17,7 @@ from ..engine.edits import then
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import move_before
 from .spot import Spot
-from .uncut import Patch, apply_all, code_of, node_at, replacement
+from .uncut import Patch, apply_all, code_of, replacement
 
 if TYPE_CHECKING:
     from ...inspect.facts.losing_call import Undecorated
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
     """`torch.ones(2)` -> `torch.ones(2, requires_grad=True)`, `torch.from_numpy(a)` -> the same and
     `.requires_grad_()`; None for what is no such constructor."""
-    name = called_name(node_at(program, place))
+    name = called_name(program.expression_at(place))
     if name in ("as_tensor", "from_numpy"):
         return Spot(program, place).called("requires_grad_")
     return Spot(program, place).given("requires_grad", "True") if name in _TAKE_FLAG else None
@@ -92,7 +92,7 @@ def wrapped_instead(program: Program, calls: Sequence[Undecorated]) -> Edits | N
 
 
 def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
-    node = node_at(program, call.place)
+    node = program.expression_at(call.place)
     if not isinstance(node, ast.Call):
         return []
     owner: ast.expr | None = node.func if call.method else getattr(node.func, "value", None)

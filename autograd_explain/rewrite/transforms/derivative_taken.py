@@ -30,7 +30,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at
-from .uncut import Patch, apply_all, apply_patches, keyword_added, node_at
+from .uncut import Patch, apply_all, apply_patches, keyword_added
 
 #: What calls that take derivatives are given by position (torch/autograd, autograd/functional.py).
 TAKES: dict[str, tuple[str, ...]] = {
@@ -161,7 +161,7 @@ def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits
     calls = list(places)
     found = [_with_flag(program, place, "create_graph") for place in calls]
     for place in calls if all(found) else ():
-        call = node_at(program, place)
+        call = program.expression_at(place)
         takes = TAKES.get(called_name(call), ())
         if isinstance(call, ast.Call) and "retain_graph" in bind(takes, given_by(call)):
             found.append(_with_flag(program, place, "retain_graph"))
@@ -169,7 +169,7 @@ def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits
 
 
 def _with_flag(program: Program, place: Place | None, flag: str) -> list[Patch]:
-    takes = TAKES.get(called_name(node_at(program, place)), ())
+    takes = TAKES.get(called_name(program.expression_at(place)), ())
     position = takes.index(flag) if flag in takes else None
     return keyword_added(program, place, flag, "True", position=position)
 
@@ -179,7 +179,7 @@ def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
     the same function whose derivatives are differentiated, or handed back, too: each would lack its
     graph in turn."""
     yield place
-    source, first = program.source_at(place), node_at(program, place)
+    source, first = program.source_at(place), program.expression_at(place)
     if source is None or first is None:
         return
     scope = source.function_at(place) or source.tree

@@ -38,7 +38,7 @@ from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import run_between
 from .out_of_place import operated
-from .uncut import Patch, apply_patches, node_at
+from .uncut import Patch, apply_patches
 
 _Written = tuple[str, cst.BaseExpression]
 #: What gives several tensors at once gives a tuple.
@@ -68,7 +68,7 @@ def index_at_write(
 ) -> Edits | None:
     """The view is made where it is written: `slots = [x[i, :n] for …]` keeps the indices instead,
     and `slot.copy_(y)` becomes `x[slot].copy_(y)`, `slot += y` likewise."""
-    source, node = program.source_at(maker), node_at(program, maker)
+    source, node = program.source_at(maker), program.expression_at(maker)
     other = program.source_at(write)
     if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
         return None
@@ -132,7 +132,7 @@ def _only_parts(program: Program, maker: Place, reached: Place) -> bool:
     """Whether the views are all that is made of the tensor there: by the function that makes them,
     where another is called, and by the statement itself."""
     source = program.source_at(reached)
-    made, call = node_at(program, maker), node_at(program, reached)
+    made, call = program.expression_at(maker), program.expression_at(reached)
     if source is None or not isinstance(made, ast.Call) or not isinstance(call, ast.Call):
         return False
     if maker != reached:

@@ -23,7 +23,6 @@ from .uncut import (
     Patch,
     apply_patches,
     as_dtype_of,
-    node_at,
     numbers_in,
     replacement,
     surrounded,
@@ -55,7 +54,7 @@ def reconnected(
     """
     patches: dict[Patch, None] = {}
     for place in places:
-        source, node = program.source_at(place), node_at(program, place)
+        source, node = program.source_at(place), program.expression_at(place)
         if source is None or node is None:
             return None
         run, back = _chain(source, node)

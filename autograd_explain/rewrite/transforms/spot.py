@@ -25,7 +25,6 @@ from .uncut import (
     called,
     code_of,
     keyword_added,
-    node_at,
     replacement,
 )
 
@@ -92,7 +91,7 @@ class Spot:
     @cached_property
     def node(self) -> ast.expr | None:
         """The expression at the place."""
-        return node_at(self.program, self.place)
+        return self.program.expression_at(self.place)
 
     @property
     def call(self) -> ast.Call | None:

@@ -86,17 +86,6 @@ def _edit(patches: list[Patch]) -> Edit | None:
 # -- expressions at places -------------------------------------------------------------------
 
 
-def node_at(program: Program, place: Place | None) -> ast.expr | None:
-    """The expression at a place's span, the outermost of equal ones."""
-    source = program.source_at(place)
-    if place is None or source is None or place.span is None:
-        return None
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.expr) and source.span(node) == place.span:
-            return node
-    return None
-
-
 def code_of(program: Program, place: Place | None, node: ast.AST) -> str:
     """A node's text as the user wrote it."""
     source = program.source_at(place)
@@ -107,7 +96,7 @@ def code_of(program: Program, place: Place | None, node: ast.AST) -> str:
 def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
     """Another expression in the place of the one at the span; [] where there is none."""
     source, tree = program.source_at(place), tree_at(program, place)
-    if source is None or place is None or place.span is None or not node_at(program, place):
+    if source is None or place is None or place.span is None or not program.expression_at(place):
         return []
     old = tree.node(place)  # None for `*xs`
     new = None if old is None or old.lpar else parse(code)
@@ -118,7 +107,7 @@ def replacement(program: Program, place: Place | None, code: str) -> list[Patch]
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
     """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `x.data.clone()` -> `x.clone()`;
     `math.sin(x)` -> `torch.sin(x)`; `math.exp(-x.item())` -> `torch.exp(-x)`."""
-    node = node_at(program, place)
+    node = program.expression_at(place)
     if node is None or place is None:
         return []
     inner, behind = without_ending(node), ""
@@ -234,7 +223,7 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`, `np.sum(terms, axis=0)` of a list ->
     `torch.sum(torch.stack(terms), dim=0)`, `np.maximum(x, 0.0)` -> `torch.maximum(x,
     torch.as_tensor(0.0))`; [] for what torch lacks."""
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     imports = imports_at(program, place)
     torch = imports.local("torch")
     if source is None or place is None or torch is None or not isinstance(node, ast.Call):
@@ -301,7 +290,7 @@ def _keywords_renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
     """`torch.tensor(x)` -> `x`; of several tensors -> `torch.stack(x)`.  A dtype is kept."""
-    source, node = program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), program.expression_at(place)
     torch = imports_at(program, place).local("torch")
     if source is None or torch is None or not isinstance(node, ast.Call) or not node.args:
         return []

@@ -8,7 +8,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import filled
-from ..engine.draft import Draft
+from ..engine.draft import Drafts
 from ..engine.tree import Statement, statement_at
 
 #: The statement, the object, its attribute, what is written there ("" where that is not known),
@@ -23,13 +23,10 @@ def with_graph(program: Program, given: Sequence[GivenTo]) -> Edits | None:
 
     None where it is not known what is written, or a statement gives several.
     """
-    if not given:
-        return None
-    tree = statement_at(program, given[0][0])[0]
-    draft, changed = Draft(tree), set[Statement]()
+    drafts, changed = Drafts(), set[Statement]()
     for place, holder, attribute, written, parameter, single in given:
-        at, own = statement_at(program, place)
-        if own is None or not written or at is not tree or own in changed:
+        tree, own = statement_at(program, place)
+        if own is None or not written or own in changed:
             return None
         name, kept = fresh(tree, own, attribute), f"{holder}.{attribute}"
         shaped = "view_as" if single else "expand_as"
@@ -38,6 +35,6 @@ def with_graph(program: Program, given: Sequence[GivenTo]) -> Edits | None:
             *([f"del {kept}"] if parameter else []),  # a parameter takes no computed tensor
             f"{kept} = {name}",
         ]
-        draft.instead(own, "\n".join(lines))
+        drafts[tree].instead(own, "\n".join(lines))
         changed.add(own)
-    return draft.edits()
+    return drafts.edits()
