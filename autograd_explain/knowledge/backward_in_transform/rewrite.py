@@ -28,7 +28,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 from autograd_explain.rewrite.transforms.derivative_taken import TAKES
 
@@ -41,14 +40,13 @@ def _by_transform(program: Program, place: Place) -> Edits | None:
     None where it does not show how one of them depends on its input."""
     tree = tree_at(program, place)
     failed = tree.node(place)
-    imports = imports_at(program, place)
-    grad = imports.local("torch.func.grad")
+    grad = tree.imports.local("torch.func.grad")
     scope = None if failed is None else tree.scope_of(failed)
     if grad is None or not isinstance(scope, (cst.FunctionDef, cst.Lambda)):
         return None
     taken: dict[Statement, list[cst.Call]] = {}
     for call in (n for n in walk(scope) if isinstance(n, cst.Call)):
-        at = tree.statement_of(call) if imports.full(dotted(call.func)) == _TAKEN else None
+        at = tree.statement_of(call) if tree.imports.full(dotted(call.func)) == _TAKEN else None
         if at is not None and tree.scope_of(call) is scope:
             taken.setdefault(at, []).append(call)
     draft, anew = Draft(tree), _Anew(tree, grad, scope)

@@ -27,7 +27,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 from autograd_explain.rewrite.transforms.undone import undone, undone_behind
@@ -60,9 +59,9 @@ def _draws(program: Program, place: Place) -> Edits | None:
     (tree, found), torch = statement_at(program, place), torch_at(program, place)
     if found is None or torch is None:
         return None
-    imports, draft = imports_at(program, place), Draft(tree)
+    draft = Draft(tree)
     for call in calls_in(found):
-        template = _OF_TORCH.get(imports.full(dotted(call.func)), "")
+        template = _OF_TORCH.get(tree.imports.full(dotted(call.func)), "")
         given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
         places = len({n for n in "01" if f"{{{n}}}" in template})
         if template and len(given) == len(call.args) == places:

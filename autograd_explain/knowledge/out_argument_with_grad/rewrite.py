@@ -32,7 +32,7 @@ def _as_local(program: Program, place: Place) -> Edits | None:
     """`torch.mul(x, w, out=buffer)` -> `buffer = torch.mul(x, w)` in a function that alone uses the
     buffer, and each time behind this statement, so that a variable of its own does as well."""
     tree, statement = statement_at(program, place)
-    source, call = program.source_at(place), _written(program, place, tree, statement)
+    source, call = program.source_at(place), _written(tree, statement)
     if statement is None or source is None or call is None or not isinstance(call.target, cst.Name):
         return None
     name, scope = call.target.value, tree.scope_of(statement)
@@ -66,7 +66,7 @@ def _into_parts(program: Program, place: Place) -> Edits | None:
     all of it is written: a part written behind a read may be needed in backward as it was.
     """
     tree, statement = statement_at(program, place)
-    first = _written(program, place, tree, statement)
+    first = _written(tree, statement)
     name = None if first is None else _part_of(first)
     if statement is None or name is None:
         return None
@@ -74,7 +74,7 @@ def _into_parts(program: Program, place: Place) -> Edits | None:
     if isinstance(scope, cst.FunctionDef) and not is_own_variable(tree, statement, name):
         return None
     own = [s for s in tree.statements if tree.scope_of(s) is scope]
-    calls = {s: c for s in own if (c := _written(program, place, tree, s)) is not None}
+    calls = {s: c for s in own if (c := _written(tree, s)) is not None}
     writes = {s: c for s, c in calls.items() if _part_of(c) == name}
     made = [s for s in own if any(t.value == name for t in _names(s))]
     if len(made) != 1 or any(any(named(c.value, name)) for c in writes.values()):
@@ -93,9 +93,7 @@ def _into_parts(program: Program, place: Place) -> Edits | None:
     return draft.edits()
 
 
-def _written(
-    program: Program, place: Place, tree: Tree, statement: Statement | None
-) -> InplaceCall | None:
+def _written(tree: Tree, statement: Statement | None) -> InplaceCall | None:
     """The call with `out=` that a statement consists of."""
     if not isinstance(statement, cst.Expr):
         return None
