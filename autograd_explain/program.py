@@ -283,6 +283,11 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
+def is_literal(node: ast.expr) -> bool:
+    """Whether it is a constant, or a sign and one: `-1.0`."""
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
 def is_text(statement: ast.stmt) -> bool:
     """Whether it is a constant alone, as a docstring is."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

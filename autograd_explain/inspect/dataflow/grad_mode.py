@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from ...forward_flow import contains
 from ...program import called_name, last_name
 from ...program_index import index_of
 from .expression import ExprAt, Scope
@@ -109,21 +110,17 @@ def _applied(slicer: Slicer, scope: Scope, call: ast.AST) -> Off | None:
 def _state(
     slicer: Slicer, scope: Scope, block: ast.AST, inner: ast.AST
 ) -> tuple[bool | None, Off | None]:
-    if isinstance(block, (ast.For, ast.AsyncFor)) and not _inside(block.iter, inner):
+    if isinstance(block, (ast.For, ast.AsyncFor)) and not contains(block.iter, inner):
         return _from_generator(slicer, scope, block.iter)
     if not isinstance(block, (ast.With, ast.AsyncWith)):
         return None, None
     for item in reversed(block.items):
-        if _inside(item, inner):
+        if contains(item, inner):
             continue
         state = mode(slicer, scope, item.context_expr)
         if state is not None:
             return state, Off(OffBy.BLOCK, scope, block)
     return None, None
-
-
-def _inside(node: ast.AST, inner: ast.AST) -> bool:
-    return any(n is inner for n in ast.walk(node))
 
 
 def _from_generator(

@@ -192,5 +192,5 @@ def is_method(body: Body, index: BindingIndex) -> bool:
     return index.class_of(body) is not None
 
 
-def is_none(node: ast.AST) -> bool:
+def is_none(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None

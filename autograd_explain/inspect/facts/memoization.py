@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...model import Place
 from ...program import Function, Program, Source, last_name, own_nodes
 from ...program_index import ProgramIndex, index_of
+from ..dataflow.syntax import is_none
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
 
@@ -130,7 +131,7 @@ def _absent(test: ast.expr, target: ast.expr) -> bool:
         return False
     left, right = test.left, test.comparators[0]
     if isinstance(test.ops[0], (ast.Is, ast.Eq)):
-        return _same(left, target) and _is_none(right)
+        return _same(left, target) and is_none(right)
     return isinstance(test.ops[0], ast.NotIn) and _is_item(target, right, left)
 
 
@@ -141,7 +142,7 @@ def _present(test: ast.expr, target: ast.expr) -> bool:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
         if isinstance(test.ops[0], (ast.IsNot, ast.NotEq)):
-            return _same(left, target) and _is_none(right)
+            return _same(left, target) and is_none(right)
         return isinstance(test.ops[0], ast.In) and _is_item(target, right, left)
     container = target.value if isinstance(target, ast.Subscript) else target
     return _same(test, container)
@@ -183,11 +184,7 @@ def _assignments(index: ProgramIndex) -> Iterator[ast.Assign | ast.AugAssign | a
 
 
 def _empty(value: ast.expr) -> bool:
-    return _is_none(value) or ast.unparse(value) in ("{}", "dict()", "[]", "list()", "False")
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    return is_none(value) or ast.unparse(value) in ("{}", "dict()", "[]", "list()", "False")
 
 
 def _is_item(target: ast.expr, container: ast.expr, key: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from autograd_explain.forward_flow import contains
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.non_leaf import NonLeaf
 from autograd_explain.inspect.scene import Scene
@@ -29,8 +30,8 @@ def whole_leaf(scene: Scene, found: NonLeaf) -> WholeLeaf | None:
         return None
     if scene.slicer.value(whole) is not found.leaf:
         return None
-    spot = maker if _holds(call.node, maker.node) else found.shown
-    if spot is None or not _holds(call.node, spot.node):
+    spot = maker if contains(call.node, maker.node) else found.shown
+    if spot is None or not contains(call.node, spot.node):
         return None
     if spot is not maker and _reads(scene, spot) != 1:
         return None
@@ -54,10 +55,6 @@ def _whole(maker: ExprAt) -> ExprAt | None:
             break
     path = isinstance(node, (ast.Name, ast.Attribute)) and node is not maker.node
     return maker.inside(node) if path and isinstance(node, ast.expr) else None
-
-
-def _holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(node is inner for node in ast.walk(outer))
 
 
 def _reads(scene: Scene, spot: ExprAt) -> int:

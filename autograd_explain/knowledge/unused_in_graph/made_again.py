@@ -16,6 +16,7 @@ from autograd_explain.arguments import bind, default, given_by, parameters
 from autograd_explain.inspect.dataflow import ExprAt, How, Scope
 from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, key_of
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, is_module
+from autograd_explain.inspect.dataflow.syntax import is_none
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import class_attribute
@@ -165,7 +166,7 @@ def _handed(
     stand = [p for p in given for n in names if _stands_for(scene, made, scope, p, n, tensor)]
     if len(names) != 1 or len(stand) != 1:
         return None
-    left_out = _is_none(default(scope.body, names[0])) and _read_once(scope, names[0])
+    left_out = is_none(default(scope.body, names[0])) and _read_once(scope, names[0])
     return Handed(value, stand[0], at, left_out)
 
 
@@ -177,7 +178,7 @@ def _stands_for(
     if name == source or not isinstance(scope.body, FUNCTIONS):
         return False
     without, given = default(scope.body, name), scene.slicer.argument(scope, name)
-    if not _is_none(without) or given is None or given.node is not without:
+    if not is_none(without) or given is None or given.node is not without:
         return False
     computed = [
         node
@@ -218,14 +219,10 @@ def _read_once(scope: Scope, name: str) -> bool:
     tested = [
         n
         for c in ast.walk(scope.body)
-        if isinstance(c, ast.Compare) and all(_is_none(o) for o in c.comparators)
+        if isinstance(c, ast.Compare) and all(is_none(o) for o in c.comparators)
         for n in ast.walk(c)
     ]
     return len([n for n in nodes if n not in tested]) == 1
-
-
-def _is_none(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _of_documented(

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from autograd_explain.inspect.dataflow.syntax import is_none
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
 from autograd_explain.program_index import index_of
@@ -108,7 +109,7 @@ def _is_computed_with(source: Source, call: ast.Call) -> bool:
     read = assigned is None or any(ast.unparse(n) in names for n in reads)
     read = read or _is_attribute_read(source, names)
     tests = (n for n in after if isinstance(n, ast.Compare))
-    return read and not any(_is_none(other) for test in tests for other in test.comparators)
+    return read and not any(is_none(other) for test in tests for other in test.comparators)
 
 
 def _is_attribute_read(source: Source, names: set[str]) -> bool:
@@ -123,7 +124,3 @@ def _is_attribute_read(source: Source, names: set[str]) -> bool:
 def _leaves(targets: list[ast.expr]) -> Iterator[ast.expr]:
     for target in targets:
         yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

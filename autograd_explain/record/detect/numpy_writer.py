@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...forward_flow import contains
 from ...inspect.history import TraceEvent
 from ...model import Place
 from ...program import Program, Source
@@ -107,7 +108,7 @@ def _around(
     scope = spot.source.function_around(spot.statement) or spot.source.tree
     loop = _loop(scope, spot.statement, spot.statement)
     for statement in _simple(scope):
-        again = loop is not None and _contains(loop, statement)
+        again = loop is not None and contains(loop, statement)
         in_order = statement.lineno > spot.line if rest else statement.lineno < spot.line
         if statement is not spot.statement and (in_order or again):
             yield _Candidate(spot.source, statement, _chain(program, steps, at))
@@ -181,20 +182,16 @@ def _within(first: CodePosition, last: CodePosition) -> Iterator[ast.stmt]:
     yield from simple[i + 1 : j] if i < j else ()
     if i >= j:  # once around a loop
         loop = _loop(scope, a, b)
-        inside = [s for s in simple if loop is not None and _contains(loop, s)]
+        inside = [s for s in simple if loop is not None and contains(loop, s)]
         yield from (s for s in inside if simple.index(s) > i or simple.index(s) < j)
 
 
 def _loop(scope: ast.AST, a: ast.stmt, b: ast.stmt) -> ast.AST | None:
     found = None
     for node in ast.walk(scope):
-        if isinstance(node, (ast.For, ast.While)) and _contains(node, a) and _contains(node, b):
+        if isinstance(node, (ast.For, ast.While)) and contains(node, a) and contains(node, b):
             found = node
     return found
-
-
-def _contains(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(n is inner for n in ast.walk(outer))
 
 
 def _functions(program: Program, statement: ast.stmt) -> list[tuple[Source, ast.FunctionDef]]:

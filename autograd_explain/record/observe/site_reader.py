@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...inspect.facts.statements import base_of, is_inplace_name
 from ...inspect.history import TraceEvent
 from ...model import Place
-from ...program import Program, last_name
+from ...program import Program, is_literal, last_name
 from ...program_index import index_of
 from .call_sites import CallSite, CallSites
 from .code_positions import CodePosition, line_of, operands_of, spot_of
@@ -90,7 +90,7 @@ class SiteReader:
         statement = spot.statement
         if isinstance(node, ast.Subscript) and isinstance(statement, ast.Assign):
             read = [statement.value] if node in statement.targets else read
-        return tuple(spot.text(e) for e in read if not _is_number(e))
+        return tuple(spot.text(e) for e in read if not is_literal(e))
 
     def _is_module(self, spot: CodePosition, node: ast.expr) -> bool:
         """Whether functions are called on it: `torch`, or what else is imported."""
@@ -237,12 +237,6 @@ def _positional(call: ast.Call) -> Iterator[ast.expr]:
             yield argument
         elif isinstance(inner, (ast.Tuple, ast.List)):
             yield from (e for e in inner.elts if not isinstance(e, ast.Starred))
-
-
-def _is_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        node = node.operand
-    return isinstance(node, ast.Constant)
 
 
 def _receiver(spot: CodePosition) -> tuple[str, ...]:

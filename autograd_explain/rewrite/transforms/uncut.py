@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...arguments import default
 from ...model import Edit, Edits, Place, Span
-from ...program import Program, Source, called_name
+from ...program import Program, Source, called_name, is_literal
 from ...program_index import index_of
 from ..engine import cst_tools
 from ..engine.cst_tools import filled, fitted, parse
@@ -235,7 +235,7 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
     inside = _in_call(source, node.args[0], f"{torch}.stack") if listed else []
     if name in _OF_TENSORS:
-        numbers = (n for n in node.args if _is_number(_given(source, place, n)))
+        numbers = (n for n in node.args if is_literal(_given(source, place, n)))
         inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
     function = Patch(source, source.span(node.func), called)
     return [function, *_keywords_renamed(source, node), *inside]
@@ -314,15 +314,10 @@ def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
     """What a list holds made tensors: `[[a, 0.0]]` -> `[torch.stack([a, torch.tensor(0.0)])]`."""
     for element in [node.elt] if isinstance(node, ast.ListComp) else getattr(node, "elts", ()):
         nested = isinstance(element, (ast.List, ast.Tuple, ast.ListComp))
-        if nested or _is_number(element):
+        if nested or is_literal(element):
             yield from _in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
         if nested:
             yield from _joined(source, element, torch)
-
-
-def _is_number(node: ast.expr) -> bool:
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, ast.Constant)
 
 
 def called(program: Program, place: Place | None, method: str) -> list[Patch]:
