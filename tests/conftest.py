@@ -1,6 +1,7 @@
 import gc
 import importlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -8,6 +9,9 @@ import pytest
 
 # IPython warns where another environment is active than the one that runs it.
 os.environ.pop("VIRTUAL_ENV", None)
+# Seconds of each process in which jsonschema or nbformat is loaded: it compiles 38 grammars of
+# addresses, for formats that no schema here asks for. jsonschema does without it.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

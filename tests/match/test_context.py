@@ -24,11 +24,12 @@ def test_there_are_enough_foreign_errors() -> None:
     assert len(set(foreign())) >= 300
 
 
-@pytest.mark.parametrize("text", foreign(), ids=lambda text: text[:50])
-def test_foreign_errors_are_left_alone(text: str) -> None:
-    assert match_message(text) is None
-    assert match_message(text.partition(": ")[2]) is None
-    assert match_message(f"Traceback (most recent call last):\n  x = f(y)\n{text}\n") is None
+def test_foreign_errors_are_left_alone() -> None:
+    for text in foreign():
+        assert match_message(text) is None, text
+        assert match_message(text.partition(": ")[2]) is None, text
+        printed = f"Traceback (most recent call last):\n  x = f(y)\n{text}\n"
+        assert match_message(printed) is None, text
 
 
 def id_of(text: str, source: str = "") -> str | None:

@@ -166,6 +166,8 @@ _WRONG: dict[str, Callable[[ast.Module], Sites]] = {
     "dropped term": _dropped,
     "other sign": _other_sign,
 }
+#: All that `candidates` makes.
+KINDS = ("right", *_WRONG, "failing", "syntax", "writing", "as it is")
 
 
 # -- judged -----------------------------------------------------------------------------
