@@ -21,10 +21,12 @@ ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "intercept"
 #: What does not depend on IPython's release: scripts, which folders hold causes, what the recorder
 #: finds, what importing costs, the oldest torch, errors of another process, cells of no history,
-#: which of several reports are told.
+#: which of several reports are told, what a text alone tells, whose functions we call.
 ANYWHERE = (
+    "test_apart.py",
     "test_candidate.py",
     "test_crossed.py",
+    "test_defining_cells.py",
     "test_idle.py",
     "test_loading.py",
     "test_looking.py",

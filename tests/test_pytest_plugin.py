@@ -83,6 +83,45 @@ def test_shapes():
 def test_plain():
     assert 1 == 2
 """
+NET = """
+import pytest
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        hidden = torch.sigmoid(self.first(x))
+        hidden += 1
+        return hidden.sum()
+
+@pytest.fixture
+def net():
+    return Net()
+
+def test_given(net):
+    net(torch.ones(2, 3)).backward()
+
+def test_made():
+    net = Net()
+    net(torch.ones(2, 3)).backward()
+
+@pytest.mark.parametrize("count", [2])
+def test_parameter(count):
+    Net()(torch.ones(count, 3)).backward()
+
+class TestInClass:
+    def test_in_class(self):
+        w = torch.ones(3, requires_grad=True)
+        hidden = w.exp()
+        hidden += 1
+        self.scaled(hidden).backward()
+
+    def scaled(self, hidden):
+        return 2 * hidden.sum()
+"""
 GRAD_MODE = """
 import pytest, torch
 
@@ -158,7 +197,7 @@ def checked(tmp_path_factory):
         "--autograd-check",
         "-rP",
         **{"test_overwritten": OVERWRITTEN, "test_silent": SILENT, "test_warned": WARNED},
-        **{"test_foreign": FOREIGN, "test_fixture": FIXTURE},
+        **{"test_foreign": FOREIGN, "test_fixture": FIXTURE, "test_net": NET},
         test_unmarked=unmarked.replace("_cut", "_unmarked").replace("_right", "_also"),
     )
 
@@ -190,63 +229,23 @@ def test_only_a_checked_test_was_observed(plain, checked):
     assert "The lines were observed as they ran." in _report_of(checked, "test_overwritten")
 
 
-NET = """
-import pytest
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first = torch.nn.Linear(3, 3)
-
-    def forward(self, x):
-        hidden = torch.sigmoid(self.first(x))
-        hidden += 1
-        return hidden.sum()
-
-@pytest.fixture
-def net():
-    return Net()
-
-def test_given(net):
-    net(torch.ones(2, 3)).backward()
-
-def test_made():
-    net = Net()
-    net(torch.ones(2, 3)).backward()
-
-@pytest.mark.parametrize("count", [2])
-def test_parameter(count):
-    Net()(torch.ones(count, 3)).backward()
-
-class TestInClass:
-    def test_in_class(self):
-        w = torch.ones(3, requires_grad=True)
-        hidden = w.exp()
-        hidden += 1
-        self.scaled(hidden).backward()
-
-    def scaled(self, hidden):
-        return 2 * hidden.sum()
-"""
-
-
-def test_what_lives_already_is_not_made_anew(tmp_path):
+def test_what_lives_already_is_not_made_anew(checked):
     """Where a fixture or a parameter is there, another class would leave old objects behind."""
-    session = run_pytest(tmp_path, "--autograd-check", test_net=NET)
     for test, outcome in (
         ("test_given", "not_tried"),
         ("test_made", "verified"),
         ("test_parameter[2]", "not_tried"),
         ("test_in_class", "verified"),
     ):
-        assert session.properties[test]["outcomes"].split()[0] == outcome, test
-    assert "may have been made with the code that changes" in session.printed
+        assert checked.properties[test]["outcomes"].split()[0] == outcome, test
+    assert "may have been made with the code that changes" in checked.printed
 
 
-def test_nothing_is_tried_without_time_for_it(tmp_path):
-    options = "--autograd-check", "--autograd-budget", "0"
-    session = run_pytest(tmp_path, *options, test_it=OVERWRITTEN)
+def test_a_setting_checks_every_test_and_nothing_is_tried_without_time_for_it(tmp_path):
+    options = "-o", "autograd_check=true", "--autograd-budget", "0"
+    session = run_pytest(tmp_path, *options, test_it=OVERWRITTEN, test_silent=SILENT)
+    assert session.failed == {OVER, "test_cut"}
+    assert "The lines were observed as they ran." in _report_of(session, OVER)
     assert session.properties[OVER]["outcomes"].split()[0] == "not_tried"
 
 
@@ -256,18 +255,14 @@ def _report_of(session: Session, test: str) -> str:
 
 def test_a_checked_test_fails_where_autograd_goes_wrong_silently(plain, checked):
     assert checked.failed == {
-        *("test_overwritten", "test_with_fixture", "test_cut", "test_shapes", "test_plain")
+        *("test_overwritten", "test_with_fixture", "test_cut", "test_shapes", "test_plain"),
+        *("test_given", "test_made", "test_parameter[2]", "test_in_class"),
     }
     assert "`self.net.weight` never gets a gradient" in checked.printed
     assert checked.properties["test_cut"]["cause"] == "silent_cut"
     assert checked.properties["test_right"] == {}
     assert plain.failed == {"test_overwritten", "test_cut", "test_shapes", "test_plain"}
     assert plain.properties["test_cut"]["cause"] == "silent_cut"
-
-
-def test_a_setting_checks_every_test(tmp_path):
-    session = run_pytest(tmp_path, "-o", "autograd_check=true", test_it=SILENT)
-    assert session.failed == {"test_cut"}
 
 
 def test_a_warning_of_a_test_that_passes_is_told_where_it_is_checked(plain, checked):
@@ -284,8 +279,8 @@ def test_other_failures_are_left_alone(plain, checked):
 
 
 def test_the_field_cases_as_tests_are_told_as_in_a_notebook(tmp_path):
-    """Under xdist, checked: the same cause at the same lines; every eighth one."""
-    folders = sorted(f.parent for f in (HERE / "field/cases").glob("*/case.py"))[::8]
+    """Under xdist, checked: the same cause at the same lines; every tenth one."""
+    folders = sorted(f.parent for f in (HERE / "field/cases").glob("*/case.py"))[::10]
     for folder in folders:
         (tmp_path / f"test_{_name(folder.name)}.py").write_text(_as_test(folder), "utf-8")
     told = _expected(HERE / "expected/check/cases.txt")

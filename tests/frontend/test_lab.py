@@ -48,7 +48,15 @@ def write(jupyter: Lab, name: str, texts: Iterable[str]) -> None:
     nbformat.write(book, jupyter.folder / name)
 
 
-@pytest.fixture(scope="module", params=("en", "ja", "zh"))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """In a plain run two languages: test_panel draws every report in all of them."""
+    if "ran" in metafunc.fixturenames:
+        whole = metafunc.config.getoption("--all-notebooks")
+        languages = [*LABELS] if whole else [*LABELS][:2]
+        metafunc.parametrize("ran", languages, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def ran(request: pytest.FixtureRequest, jupyter: Lab, browser: Browser) -> Iterator[Page]:
     """The notebook in JupyterLab, every cell run."""
     language = request.param

@@ -288,7 +288,7 @@ STOPS = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", STOPS)
 def test_a_written_stop_is_named_where_it_can_be_no_target(name: str) -> None:
     before, body, line, new = STOPS[name]
@@ -412,7 +412,7 @@ def test_a_sample_is_named_that_loses_its_parameters() -> None:
 OF_ALL = {"a decay by numbers": "number", "a small detached decay": "detach"}
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_partial_cut_is_named(name: str) -> None:
     body, operation, line = FAULTS[name]
@@ -507,6 +507,7 @@ def test_a_derivative_that_an_evaluation_takes_first() -> None:
     assert (finding.cause, finding.variant) == ("silent_cut", "derivative"), found.output
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_a_derivative_without_a_graph_is_named(name: str) -> None:
     body, line = DERIVATIVES[name]
@@ -858,6 +859,7 @@ CANCELLED = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CANCELLED)
 def test_a_difference_whose_sides_cancel_is_named(name: str) -> None:
     body, difference, line = CANCELLED[name]

@@ -70,12 +70,13 @@ def lines_of(report: dict[str, Any], *kinds: str) -> list[int]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("case", "check"),
     [
         ("relu-before-residual-add", True),
-        ("gan-disc-step-before-gen-backward", False),
         ("episode-reset-through-data", True),
+        ("gan-disc-step-before-gen-backward", False),
         ("batch-canvas-slots-made-under-no-grad", False),
     ],
 )
