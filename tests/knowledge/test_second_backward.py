@@ -63,6 +63,47 @@ for _ in range(2):
         "computed_once",
         "    data['old'] = data['old'].detach()",
     ),
+    "one object that two calls hand out, with the second's values": (
+        """
+class Policy:
+    def given(self, mean):
+        self.normal = torch.distributions.Normal(mean, 1.0)
+        return self
+policy, net = Policy(), nn.Linear(3, 2)
+def act(obs):
+    return policy.given(net(obs))
+# %%
+pi = act(torch.randn(4, 3))
+mirrored = act(torch.randn(4, 3))
+(-pi.normal.log_prob(torch.zeros(2)).mean()).backward()
+(-mirrored.normal.log_prob(torch.ones(2)).mean()).backward()
+""",
+        "second_backward",
+        "one_object",
+        "pi = copy.copy(act(torch.randn(4, 3)))",
+    ),
+    "such an object, where the first loss was of its own values": (
+        """
+class Policy:
+    def given(self, mean):
+        self.normal = torch.distributions.Normal(mean, 1.0)
+        return self
+policy, net = Policy(), nn.Linear(3, 2)
+def act(obs):
+    return policy.given(net(obs))
+# %%
+pi = act(torch.randn(4, 3))
+first = -pi.normal.log_prob(torch.zeros(2)).mean()
+mirrored = act(torch.randn(4, 3))
+second = -mirrored.normal.log_prob(torch.ones(2)).mean()
+third = mirrored.normal.mean.square().mean()
+(first + second).backward()
+third.backward()
+""",
+        "second_backward",
+        "same_loss",
+        "(first + second).backward(retain_graph=True)",
+    ),
     "what every round compares itself with, beside what it needs anew": (
         """
 pi, vf = nn.Linear(4, 2), nn.Linear(4, 1)

@@ -89,6 +89,7 @@ class Details:
     sequences: tuple[str, ...] = ()  #: names of lists, tuples and tensors that hold old values
     unread: Unread | None = None  #: what was computed anew, and nothing reads it
     before: Place | None = None  #: the backward of the same loss that another function has called
+    shared_object: Place | None = None  #: the first call that handed out the object of a later one
 
 
 def details_of(

@@ -29,6 +29,7 @@ from .freed_part import FreedPart, earlier_backwards, freed_part
 from .given_once import given_once
 from .handed_object import handed_object
 from .kept_by_library import KeptByLibrary, is_trained, kept_by_library, run_at
+from .one_object import one_object
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
@@ -54,6 +55,7 @@ EXAMPLE = {
     "loss_place": "",
     "emptied": "",
     "unread": "",
+    "other": "",
 }
 
 #: Where the old value is one that the program computed itself.
@@ -80,6 +82,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     part, memory, stepped = known.part, known.memory, known.stepped
     unread = unread_result(scene, part) if why in _COMPUTED else None
     why = why if unread is None else Why.UNREAD
+    twice = one_object(scene, known)
+    why = why if twice is None else Why.ONE_OBJECT
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
     if why is Why.CARRIED and keeps is None:
         keeps = stored_as_attribute(scene, part)
@@ -97,6 +101,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         keeps, culprit = handed[0], replace(culprit, names=(handed[1],))
     storing = None if keeps is None or keeps.read_again else keeps.place
     beside = () if storing is None or keeps is None else keeps.others
+    if twice is not None:
+        culprit = replace(culprit, names=tuple(dict.fromkeys((twice.name, *culprit.names))))
     of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""
     if unread is not None:
         culprit = replace(culprit, names=tuple(dict.fromkeys((unread.old, *culprit.names))))
@@ -115,6 +121,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         kept = _saving(scene, part) or kept
     kept = kept if library is None else library.place
     kept = kept if unread is None else unread.reader
+    kept = kept if twice is None else twice.again
     alone = why is Why.CARRIED and storing is None and loop is None and library is None
     behind = keeps_behind(scene, part) if alone else None
     kept = kept if behind is None else binding_of(scene.program, behind).place
@@ -148,6 +155,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "loss_place": label(elsewhere) if elsewhere else "",
             "emptied": anew_in,
             "unread": "" if unread is None else unread.name,
+            "other": "" if twice is None else twice.other,
         },
         tensors=(culprit,),
         events=events_of(scene, known, why, told_at, behind, beside=beside_made),
@@ -164,6 +172,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             lasts=lasts,
             emptied=anew_in,
             unread=unread,
+            shared_object=None if twice is None else twice.first,
         ),
     )
 

@@ -25,6 +25,7 @@ class Why(Enum):
     SHARED_STEPPED = "shared_stepped"  #: and a step in between spoils it
     COMPUTED_ONCE = "computed_once"
     UNREAD = "unread"  #: a new one was computed beside it, and nothing reads that
+    ONE_OBJECT = "one_object"  #: two calls hand out one object, which holds the second's values
     CLOSURE = "closure"
     CELL_AGAIN = "cell_again"
     SAVED_READ = "saved_read"

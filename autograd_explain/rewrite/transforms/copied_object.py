@@ -18,10 +18,12 @@ from ..engine.tree import opening, statement_at, tree_of
 from .spot import Spot
 
 
-def deep_copied(program: Program, place: Place | None, of: str = "({x})") -> Edits | None:
+def deep_copied(
+    program: Program, place: Place | None, of: str = "({x})", by: str = "deepcopy"
+) -> Edits | None:
     """A copy of the expression at the place, or of the `{arguments}` of the call there; `import
     copy` comes along where it is missing."""
-    function, edits = _function(program, place, "deepcopy")
+    function, edits = _function(program, place, by)
     if place is None or not function:
         return None
     return then(program, edits, lambda p, at: Spot(p, at).replaced(f"{function}{of}"), place)
