@@ -152,6 +152,37 @@ def test_a_loss_that_goes_on_behind_a_step_knows_the_new_values(
     assert wanted in edited(cells, found.rewrites[0])[1]
 
 
+FOLLOWING = """def made():
+    return nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 4))
+net, target, head = made(), made(), nn.Linear(4, 4)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+x = torch.randn(5, 4)
+def loss_of(x):
+    z = {z}
+    loss = (net(x) - z).square().mean()
+    with torch.no_grad():
+        for p, t in zip(net.parameters(), target.parameters()):
+            t.lerp_(p, 0.1)
+    return loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("z", "wanted"),
+    [
+        ("target(x).tanh()", "    z = target(x).detach().tanh()"),
+        ("target(head(x))", ""),  # the head learns through the target
+        ("target(x * w)", ""),  # and so may who gave the input
+    ],
+)
+def test_what_a_network_that_follows_another_computes_is_detached(z: str, wanted: str) -> None:
+    cells = (START + FOLLOWING.format(z=z), "loss_of(x).backward()\nopt.step()")
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert (found.rewrites[0].fix == "detach_untrained") is bool(wanted)
+    assert wanted in edited(cells, found.rewrites[0])[0].splitlines() or not wanted
+
+
 LEAK = """class Head(nn.Module):
     def __init__(self, scale):
         super().__init__()

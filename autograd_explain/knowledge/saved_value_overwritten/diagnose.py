@@ -25,6 +25,7 @@ from autograd_explain.program import last_name
 
 from .handed_down import handed_down
 from .holder_handed import holder_handed
+from .untrained import untrained_call
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -69,6 +70,7 @@ class Details:
     readers: tuple[tuple[Place, ...], ...] = ()
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
     holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
+    untrained: Place | None = None  #: the call of the module it belongs to, if nothing trains that
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
     gains_graph: bool = False  #: it had no graph until it was written
 
@@ -132,6 +134,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         forward=distinct(forward),
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
+        untrained=untrained_call(scene, found) if is_parameter(found) else None,
         tuples=_tuples(scene, guilty, further),
         gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
     )

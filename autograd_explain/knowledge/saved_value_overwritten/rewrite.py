@@ -28,6 +28,7 @@ from autograd_explain.rewrite.transforms.clone import (
     functional_write,
     view_of_read_later,
 )
+from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
@@ -47,13 +48,16 @@ from .tuple_element import tuple_rebuilt
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
+_INTENDED = ("move_write", "assign_again", "recompute", "detach_untrained")
+
+
 def _proposed(site: Site[Details]) -> Iterator[Proposal]:
     found = False
     for fix, edits in _with_further_writes(site):
         if edits:
             # An update that waits uses the gradients of both backwards; what is computed again
             # knows the new values.
-            move, found = fix in ("move_write", "assign_again", "recompute"), True
+            move, found = fix in _INTENDED, True
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
     if not found and site.details.parameter:
         yield from differing("write_first", _before_the_saver(site))
@@ -116,6 +120,7 @@ def _candidates(site: Site[Details]) -> Fixes:
         # A parameter stays the tensor that modules and optimizers hold: the write waits, unless
         # the program goes on computing with what it wrote.
         late = site.details.write, site.details.failed
+        yield "detach_untrained", detached_at(site.program, site.details.untrained)
         yield "assign_again", assigned_again(site.program, site.details.failed)
         yield "recompute", _computed_again(site)
         yield "move_write", move_after(site.program, *late, unseen=True)
