@@ -6,10 +6,13 @@ rewrite brings in ("" where none is honest).
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
@@ -81,6 +84,22 @@ mirrored = act(torch.randn(4, 3))
         "second_backward",
         "one_object",
         "pi = copy.copy(act(torch.randn(4, 3)))",
+    ),
+    "a sum that grows in place from a number, whose step writes what each round saved": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+total = 0.0
+for x in torch.randn(3, 5, 3):
+    loss = net(x).square().mean()
+    total += loss
+    total.backward()
+    opt.step()
+""",
+        "second_backward",
+        "carried",
+        "    total = total.detach()",
     ),
     "such an object, where the first loss was of its own values": (
         """
@@ -1256,3 +1275,20 @@ def test_what_hands_the_value_on_behind_the_backward(made: str, pushed: str, cau
     assert found.variant == "carried"
     place = found.place(What.CAUSE)
     assert place is not None and place.source.partition(";")[0] == cause
+
+
+@pytest.mark.parametrize("scaled", ["loss", "loss / self.steps"])
+def test_a_package_goes_backward_from_what_it_is_given(tmp_path: Path, scaled: str) -> None:
+    """Nothing of the package is followed, as it does not know torch."""
+    engine = "class Engine:\n    steps = 2\n    def backward(self, loss):\n        "
+    engine += f"({scaled}).backward()"
+    cells = cells_of(HEAD + PROGRAMS[GROWING][0].replace("total.backward()", BY_ENGINE).lstrip())
+    with installed(tmp_path, "engines", engine):
+        finding = explained(("from engines import Engine\nengine = Engine()", *cells)).finding
+    sources = {e.what: e.place.source for e in finding.events if e.place is not None}
+    assert (finding.variant, finding.facts["tensor"]) == ("carried", "total")
+    assert (sources[What.CAUSE], sources[What.FREED]) == ("total += loss", BY_ENGINE)
+
+
+GROWING = "a sum that grows in place from a number, whose step writes what each round saved"
+BY_ENGINE = "engine.backward(total)"

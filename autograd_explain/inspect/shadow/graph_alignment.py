@@ -19,6 +19,7 @@ _SAME = {
     "MkldnnConvolutionBackward": "ConvolutionBackward",
     "CudnnConvolutionBackward": "ConvolutionBackward",
 }
+_SCALED = ("MulBackward", "DivBackward")
 _DEPTH = 4
 _LEAST = 2  # a node's own inputs and consumers alone say too little
 
@@ -55,10 +56,8 @@ class Pairing:
     def _walk_together(self) -> None:
         twins: set[int] = set()
         live, twin = self._live, self._twin
-        todo = [
-            (live.graph.find(a), twin.graph.find(b))
-            for a, b in zip(live.graph.starts, twin.graph.starts, strict=False)
-        ]
+        starts = zip(live.graph.starts, twin.graph.starts, strict=False)
+        todo = [self._unscaled(live.graph.find(a), twin.graph.find(b)) for a, b in starts]
         while todo:
             a, b = todo.pop()
             if a is None or b is None or id(a.node) in self.exact or id(b.node) in twins:
@@ -68,6 +67,16 @@ class Pairing:
             self.exact[id(a.node)] = b
             twins.add(id(b.node))
             todo.extend(zip(live.inputs(a), twin.inputs(b), strict=True))
+
+    def _unscaled(
+        self, live: GraphNode | None, twin: GraphNode | None
+    ) -> tuple[GraphNode | None, GraphNode | None]:
+        """Two starts, past a number that a package has multiplied the live loss with."""
+        if live is None or twin is None or self._live.name(live) == self._twin.name(twin):
+            return live, twin
+        inputs = [n for n in self._live.inputs(live) if n is not None]
+        scaled = self._live.name(live) in _SCALED and len(inputs) == 1
+        return (inputs[0] if scaled else live), twin
 
     def _equal(self, live: GraphNode, twin: GraphNode) -> bool:
         if self._live.name(live) != self._twin.name(twin):

@@ -58,7 +58,7 @@ class Hooks:
     def hook_method(self, index: int, owner: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
         site = self.sites[index]
         if type(owner) is Unknown:
-            return self.walk.unknown_call(site, name, args, kwargs)
+            return self.operations.of_unknown(site, name, args, kwargs)
         function = self.lookup(site, owner, name)
         return self.operations.perform(site, function, args, kwargs, name)
 

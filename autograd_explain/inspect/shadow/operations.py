@@ -47,6 +47,10 @@ _COMPUTING = words("torch numpy math cmath random statistics einops opt_einsum _
 _MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))
 
 
+_BACKWARD = words("backward manual_backward")
+_OF_BACKWARD = words("retain_graph create_graph")
+
+
 class Operations:
     """Calls, operators and item assignments of the twin."""
 
@@ -88,6 +92,16 @@ class Operations:
         if type(function) is Unknown or is_excessive(function, args, kwargs):
             return walk.unknown_call(site, name, args, kwargs)
         return self.run(site, function, args, kwargs, name or _name_of(function))
+
+    def of_unknown(
+        self, site: Site, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A method of what is not known: a package's `accelerator.backward(loss)` goes backward."""
+        loss = args[0] if name in _BACKWARD and len(args) == 1 else None
+        if isinstance(loss, torch.Tensor) and loss.grad_fn is not None and loss.numel() == 1:
+            given = {k: v for k, v in kwargs.items() if k in _OF_BACKWARD}
+            return self.run(site, loss.backward, (), given, "backward")
+        return self.walk.unknown_call(site, name, args, kwargs)
 
     def make(self, site: Site, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An object of the user's or of a library's class.

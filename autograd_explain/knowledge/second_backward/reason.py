@@ -116,14 +116,13 @@ def _in_this_round(known: Evidence) -> bool:
 
 def _in_turn(known: Evidence) -> bool:
     """Whether several losses of one forward pass go backward in turn: what failed was made before
-    the earlier backward, none of it later (as `total += loss` adds to what went backward), and none
-    came between what they share and it."""
+    the earlier backward, and none came between what they share and it."""
     loss, maker, first = known.loss, known.part.maker, known.part.first
     if loss is None or maker is None or first is None or known.part.whole:
         return False
     between = any(maker.order < m.order < loss.order for m in known.freeing)
-    last = max((m.order for m in known.part.newer), default=loss.order)
-    return max(loss.order, last) < first.order and not between
+    grown = any(m.order > first.order for m in known.part.newer)  # `total += loss` in place
+    return loss.order < first.order and not between and not grown
 
 
 def _freed_at_once(known: Evidence) -> bool:
