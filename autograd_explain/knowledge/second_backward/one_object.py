@@ -4,7 +4,7 @@ first reads those."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -39,7 +39,6 @@ def one_object(scene: Scene, known: Evidence) -> OneObject | None:
     """The object that holds a value of the old part, and that two calls of the same have given two
     names of a function that failed; one of the losses reads the first."""
     old = {id(node.node) for node in known.part.old}
-    read = list(_read_by_losses(scene, known))
     for live in reversed(scene.incident.user_frames):
         place = scene.incident.place_of(live)
         source, statement = scene.program.source_at(place), scene.program.statement_at(place)
@@ -49,7 +48,8 @@ def one_object(scene: Scene, known: Evidence) -> OneObject | None:
             first, again = (source.place(s.value.lineno, place.function, s.value) for s in pair)
             one, two = (in_frame(s.targets[0], live.frame) for s in pair)
             held = one is two is not MISSING and not is_a(one, _LASTING) and _holds(one, old)
-            if held and _is_read(*pair, read) and _is_made_at(known, again, *pair):
+            made = held and _is_made_at(known, again, *pair)
+            if made and _is_read(*pair, _read_by_losses(scene, known)):
                 name, other = (ast.unparse(s.targets[0]) for s in pair)
                 return OneObject(name, other, first, again)
     return None
@@ -84,7 +84,7 @@ def _alike(scope: ast.AST) -> Iterator[tuple[ast.Assign, ast.Assign]]:
             yield one, two
 
 
-def _is_read(one: ast.Assign, two: ast.Assign, read: list[ast.Name]) -> bool:
+def _is_read(one: ast.Assign, two: ast.Assign, read: Iterable[ast.Name]) -> bool:
     """Whether the first name is, behind both calls."""
     name = ast.unparse(one.targets[0])
     return any(n.id == name and n.lineno > two.lineno for n in read)
