@@ -89,15 +89,6 @@ PROGRAMS = (
         (),  # the line that the program has already
     ),
     Program(
-        "a sum that is added to in place in every round",
-        TASKS.replace("for step in range(2):\n", "")
-        + "opt = torch.optim.SGD(enc.parameters(), lr=0.1)\ntotal = 0\n"
-        "for step in range(4):\n    total += losses(torch.rand(6, 5))[0]\n    if step % 2:\n"
-        "        opt.zero_grad()\n        total.backward()\n        opt.step()\n",
-        "second_backward",
-        ("total = total.detach()",),
-    ),
-    Program(
         "slots of a memory, which begins as a view of a parameter",
         """
 class Memory(nn.Module):
