@@ -5,9 +5,12 @@ A row is a notebook and lines that its first rewrite brings in, in this order; i
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.render.topic_content import cells_of
 
@@ -123,3 +126,31 @@ def test_first_rewrite(name: str) -> None:
     places = ["\n".join(new).find(line) for line in lines]
     assert -1 not in places and places == sorted(places)
     run(new)
+
+
+POINTS = """class Points:
+    def __init__(self, data):
+        self._data = data
+    def shift(self, by):
+        self._data[..., 0] += by
+        return self
+"""
+
+
+def test_an_object_of_a_package_writes_to_the_leaf_that_it_was_given(tmp_path: Path) -> None:
+    """It is told at the call, and the object is given a copy."""
+    text = (
+        "class Face(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.marks = nn.Parameter(torch.rand(4, 2))\n    def forward(self, by):\n"
+        "        points = Points(self.marks)\n        points.shift(by)\n"
+        "        return points._data\nface = Face()\n# %%\n"
+        "face(torch.ones(4)).sum().backward()\nassert face.marks.grad is not None\n"
+    )
+    with installed(tmp_path, "somepoints", POINTS):
+        cells = cells_of(START.replace("nn\n", "nn\nfrom somepoints import Points\n", 1) + text)
+        found = explained(cells)
+        assert found.finding.cause == "view_of_leaf_written"
+        assert "face.marks" in found.finding.tensors[0].names
+        repaired = edited(cells, found.rewrites[0])
+        assert "points = Points(self.marks.clone())" in "\n".join(repaired)
+        run(repaired)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 
 from ...forward_flow import bound
 from ...incident import LiveFrame
+from ...isolation.type_checks import table_of
 from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What, label
 from ...program import own_nodes
 from ..dataflow.safe_lookup import MISSING, in_frame
@@ -51,14 +52,13 @@ class LeafWrite:
     tensor_names: tuple[str, ...]
     module: str = ""
     goes_on: bool = False
+    held: bool = False  #: what is written is an object that the leaf was given to
 
     @property
     def purpose(self) -> Purpose:
         used = self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr)
-        if used or self.write.is_part:
-            return (
-                Purpose.MODULE if self.module else Purpose.ARITHMETIC
-            )  # the result goes on being used
+        if used or self.write.is_part or self.held:  # the result goes on being used
+            return Purpose.MODULE if self.module else Purpose.ARITHMETIC
         if self._reads_grad or (self._has_grad and not self.goes_on):
             return Purpose.UPDATE
         held = isinstance(self.leaf, torch.nn.Parameter) and not self.goes_on
@@ -139,17 +139,22 @@ def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite
 
 
 def _by_library(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:
-    """The write of library code that the statement hands the leaf to: the one leaf that the frame
-    which raised holds."""
+    """The write of library code that the statement hands the leaf to, or to whose object it was
+    handed before: the one leaf that the frame which raised holds."""
     live = scene.incident.frames[-1]
-    held = {id(t): t for v in live.frame.f_locals.values() if _is_refused(t := _leaf_of(v))}
+    own = live.frame.f_locals.get("self")
+    values = (*live.frame.f_locals.values(), *table_of(own).values())
+    held = {id(t): t for v in values if _is_refused(t := _leaf_of(v))}
     given = next(iter(held.values()), None)
     if live is frame or len(held) != 1 or given is None:
         return None
-    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n.args):
-        if in_frame(call.args[0], frame.frame) is given:
-            write = SourceWrite(Form.CALL, statement, call.args[0], "")
-            return _found(scene, write, given, ast.unparse(call.func))
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+        for node, value in ((next(iter(call.args), None), given), (holder, own)):
+            if node is not None and in_frame(node, frame.frame) is value:
+                write = SourceWrite(Form.CALL, statement, node, "")
+                found = _found(scene, write, given, ast.unparse(call.func))
+                return replace(found, held=value is own)
     return None
 
 
@@ -218,6 +223,7 @@ class LeafWriteDetails:
     pending: PendingBackward | None = None
     carries: bool = False
     goes_on: bool = False
+    holder: str = ""  #: the object that was given the leaf and writes to it
 
 
 def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWriteDetails]:
@@ -246,6 +252,7 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             pending,
             _carries(found),
             found.goes_on,
+            found.write.target_text if found.held else "",
         ),
     )
 

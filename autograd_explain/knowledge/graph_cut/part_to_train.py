@@ -83,7 +83,8 @@ def _put_on(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
 
 def _last_layer(scene: Scene, whole: object) -> str:
     """The name of a model's last part, where an optimizer holds it and it is of torch's own layers,
-    beside one other part or parts of another make: what was put on what is trained already."""
+    beside one other part that has a name or parts of another make: what was put on what is trained
+    already."""
     if not is_a(whole, torch.nn.Module):
         return ""
     parts = [(n, m) for n, m in whole.named_children() if [*m.parameters()]]
@@ -91,7 +92,8 @@ def _last_layer(scene: Scene, whole: object) -> str:
     others = [m for _, m in parts[:-1]]
     tied = {id(p) for m in others for p in m.parameters()} & {id(p) for p in last.parameters()}
     apart = not tied and not _is_of_others(last) and scene.gradient_tracer.holds(last.parameters())
-    return name if apart and (len(others) == 1 or any(map(_is_of_others, others))) else ""
+    two = len(others) == 1 and not name.isdigit()
+    return name if apart and (two or any(map(_is_of_others, others))) else ""
 
 
 def _is_of_others(module: torch.nn.Module) -> bool:

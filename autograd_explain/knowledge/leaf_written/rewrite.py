@@ -13,7 +13,12 @@ from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result, functional_write
+from autograd_explain.rewrite.transforms.clone import (
+    clone_argument,
+    clone_operand,
+    clone_result,
+    functional_write,
+)
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
@@ -38,8 +43,15 @@ def _proposed(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
 
 
 def _of_module(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
-    """The module makes a new tensor, or gets copies wherever the function gives it a leaf."""
+    """The module makes a new tensor, or gets copies wherever the function gives it a leaf; an
+    object that holds the leaf is given a copy."""
     program, place, module = site.program, site.place, site.details.module
+    if site.details.holder:
+        names = [n for t in site.finding.tensors for n in t.names if n != site.details.holder]
+        made = [site.of(n).place for n in _made(site, {site.details.holder})]
+        copies = (clone_operand(program, p, name) for p in made for name in names)
+        yield from same("clone", next((edits for edits in copies if edits), None))
+        return
     yield from same("not_inplace", module_not_inplace(program, place, module))
     clone = partial(clone_argument, callee=module)
     yield from same("clone", site.at(*(site.details.calls or (place,))).each(clone))
@@ -74,18 +86,22 @@ def _out_of_place(site: Site[LeafWriteDetails], update: bool) -> Iterator[Propos
 def _own_copy(site: Site[LeafWriteDetails]) -> Edits | None:
     """`x = f(y)` -> `x = f(y).clone()`, where the function of the write gave the leaf its name."""
     names = {name for t in site.finding.tensors for name in t.names}
-    source, write = site.source, site.statement
-    if source is None or write is None:
-        return None
-    made = [
-        node
-        for node in own_nodes(source.function_around(write) or source.tree)
-        if isinstance(node, ast.Assign) and node.lineno < write.lineno
-        if len(node.targets) == 1 and ast.unparse(node.targets[0]) in names
-    ]
-    views = (n for n in made if not isinstance(n.value, ast.Subscript))  # `row = x[i]`
+    views = (
+        n for n in _made(site, names) if not isinstance(n.value, ast.Subscript)
+    )  # `row = x[i]`
     copies = (clone_result(site.program, site.of(n).place) for n in views)
     return next((edits for edits in copies if edits), None)
+
+
+def _made(site: Site[LeafWriteDetails], names: set[str]) -> Iterator[ast.Assign]:
+    """The statements of the function of the write, above it, that gave one of the names a value."""
+    source, write = site.source, site.statement
+    if source is None or write is None:
+        return
+    for node in own_nodes(source.function_around(write) or source.tree):
+        if isinstance(node, ast.Assign) and node.lineno < write.lineno:
+            if len(node.targets) == 1 and ast.unparse(node.targets[0]) in names:
+                yield node
 
 
 def _is_part(site: Site[LeafWriteDetails]) -> bool:
