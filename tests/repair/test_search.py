@@ -352,9 +352,10 @@ def test_nothing_is_left_after_searches(play: Callable[..., Any]) -> None:
     played = play(FORWARD, CUT_LATER)
     found(played, seconds=0.5)  # what is loaded with the first one stays
     files, processes = len(os.listdir("/proc/self/fd")), children()
-    for number in range(40):
-        found(played, seconds=0.5 if number % 10 == 0 else 0.02)
-    assert (len(os.listdir("/proc/self/fd")), children()) == (files, processes)
+    for number in range(100):
+        found(played, seconds=0.5 if number % 20 == 0 else 0.02)
+    # A process that the first one has used may have ended since.
+    assert len(os.listdir("/proc/self/fd")) <= files and len(children()) <= len(processes)
 
 
 def test_the_time_is_kept(play: Callable[..., Any]) -> None:
