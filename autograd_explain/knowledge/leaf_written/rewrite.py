@@ -86,10 +86,9 @@ def _out_of_place(site: Site[LeafWriteDetails], update: bool) -> Iterator[Propos
 def _own_copy(site: Site[LeafWriteDetails]) -> Edits | None:
     """`x = f(y)` -> `x = f(y).clone()`, where the function of the write gave the leaf its name."""
     names = {name for t in site.finding.tensors for name in t.names}
-    views = (
-        n for n in _made(site, names) if not isinstance(n.value, ast.Subscript)
-    )  # `row = x[i]`
-    copies = (clone_result(site.program, site.of(n).place) for n in views)
+    # A part, `row = x[i]`, is no copy of its own.
+    whole = (n for n in _made(site, names) if not isinstance(n.value, ast.Subscript))
+    copies = (clone_result(site.program, site.of(n).place) for n in whole)
     return next((edits for edits in copies if edits), None)
 
 

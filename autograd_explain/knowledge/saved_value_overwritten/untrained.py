@@ -22,16 +22,16 @@ def untrained_call(scene: Scene, found: Overwrite) -> Place | None:
     """The one call that ran the outermost module around an overwritten parameter of which no
     optimizer has one; None where there is no optimizer, where the write does not copy or average
     parameters, or where what its line computed leads to anything but such parameters."""
-    groups = (group for _, o in scene.names.optimizers() for group in o.param_groups)
-    trained = {id(p) for group in groups for p in group["params"]}
+    trained = scene.gradient_tracer.holds
     place = None if found.guilty is None else found.guilty.place
-    if found.maker is None or not trained or not _follows(scene, place):
+    if found.maker is None or not any(scene.names.optimizers()) or not _follows(scene, place):
         return None
     for name in scene.names.of(found.saved.tensor):
-        module = next((m for m, own in _modules(scene, name) if own.isdisjoint(trained)), "")
+        untrained = (path for path, m in _modules(scene, name) if not trained(m.parameters()))
+        module = next(untrained, "")
         call = _call_of(scene, found.maker.path, module) if module else None
         leaves = () if call is None else _leaves_at(scene, call)
-        if leaves and all(is_a(t, torch.nn.Parameter) and id(t) not in trained for t in leaves):
+        if leaves and not trained(leaves) and all(is_a(t, torch.nn.Parameter) for t in leaves):
             return call
     return None
 
@@ -47,12 +47,12 @@ def _follows(scene: Scene, place: Place | None) -> bool:
     return sum(name in _PARAMETERS for name in names) > 1 and "grad" not in names
 
 
-def _modules(scene: Scene, name: str) -> Iterator[tuple[str, set[int]]]:
-    """`model` and `model.target` of `model.target[2].weight`, each with its parameters."""
+def _modules(scene: Scene, name: str) -> Iterator[tuple[str, torch.nn.Module]]:
+    """`model` and `model.target` of `model.target[2].weight`."""
     for end in (i for i, c in enumerate(name) if c in ".["):
         owner = live_object(scene, name[:end])
         if is_a(owner, torch.nn.Module):
-            yield name[:end], {id(p) for p in owner.parameters()}
+            yield name[:end], owner
 
 
 def _call_of(scene: Scene, path: tuple[Place, ...], module: str) -> Place | None:
