@@ -23,8 +23,10 @@ def backward_before(scene: Scene, known: Evidence) -> Place | None:
     """
     part, call = known.part, known.calls.first
     if part.first is None or part.first.op != "backward" or part.first.inside is not None:
-        return None  # torch.autograd.grad accumulates nothing
+        return None
     if call is None or scene.place is None or known.steps or differentiated(scene):
+        return None
+    if call.called == "grad":  # it accumulates nothing, whether it was seen or followed
         return None
     place, loss = part.first.place, gone_back_from(scene, call)
     if place.function_id == scene.place.function_id or loss is None:
