@@ -105,7 +105,7 @@ class Recording:
     @property
     def limits(self) -> tuple[str, ...]:
         """What could not be watched in the last cell, as keys: compiled, compile_not_followed,
-        traced, mode_removed, log_full, recorder_failed."""
+        traced, mode_removed, log_full, rested, recorder_failed."""
         full = {"log_full"} if len(self.log.made) == self.log.made.maxlen else set()
         return tuple(sorted(self._limits | full))
 
@@ -118,7 +118,8 @@ class Recording:
         if "log_full" in found and self.log.made[0][3] <= self._since:
             found.discard("log_full")  # what was dropped is of earlier cells
         with quiet():
-            if out_of_reach(self.sites.namespace, self.suspicion.gradients, self._since):
+            gradients, since = self.suspicion.gradients, self._since
+            if "rested" not in found and out_of_reach(self.sites.namespace, gradients, since):
                 found |= {"local_model"}
         return tuple(sorted(found))
 
@@ -428,8 +429,9 @@ def watch(program: Program, cell: int | None, recording: Recording | None = None
 
 
 def _end(recorder: Recorder) -> int:
-    """The first node that a recorder has not seen: one that failed saw nothing from there on."""
-    return sequence() if recorder.broken is None else recorder.seen
+    """The first node that a recorder has not seen: one that failed or rests saw nothing from there
+    on."""
+    return recorder.seen if recorder.is_over else sequence()
 
 
 def _moment(moments: SiteReader, role: str, mark: Mark) -> TraceEvent | None:

@@ -442,6 +442,12 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "記録が上限に達したため、古い項目は破棄されました。",
         "记录已满，最早的条目已被丢弃。",
     ),
+    "limit_rested": (
+        "The same lines had run many times, and the recorder rested; what followed was not "
+        "watched.",
+        "同じ行だけが何度も繰り返されたため、途中で記録を止めました。それ以降は監視していません。",
+        "相同的代码行已重复运行多次，记录器中途停止，此后的操作未被监视。",
+    ),
     "limit_recorder_failed": (
         "The recorder stopped on an error of its own; what followed was not watched.",
         "記録機能が内部エラーで停止したため、それ以降は監視していません。",

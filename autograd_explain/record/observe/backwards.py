@@ -18,6 +18,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 
 from ...nodes import CREATE_GRAPH, INPUTS
 from .mode_stack import has_torch_function, method_has_torch_function
+from .rest import Rest
 from .special_calls import Noting
 from .tensor_facts import quiet, tensors_in
 from .watching import Watching
@@ -40,6 +41,7 @@ class Backwards(Watching):
     def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
         super().__init__(recorder, presence)
         self._running = False
+        self._rest = Rest()
         number = recorder.operations.number
         self._operations = {True: number("backward"), False: number("grad")}
 
@@ -57,7 +59,7 @@ class Backwards(Watching):
         @functools.wraps(engine)
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            if self._running or not self._is_watching():
+            if self._running or not self._is_watching() or self._rests():
                 return engine(outputs, *args, **kwargs)
             whole = kwargs.get("accumulate_grad") is True
             recorded = any(args[CREATE_GRAPH : CREATE_GRAPH + 1])
@@ -78,6 +80,11 @@ class Backwards(Watching):
             return result
 
         return run
+
+    def _rests(self) -> bool:
+        """Whether enough has been seen: between two rounds a cell may end as well."""
+        log, sites = self._recorder.log, self._recorder.sites
+        return self._rest.is_due(len(sites.all), log.clock) and self._presence.rest()
 
     def _go_inside(self) -> Callable[[], object]:
         """The mode is in force inside where code of the user's may run, else out of the way; what

@@ -52,6 +52,7 @@ class EventNotes:
         self.operations = operations
         self.suspicion = suspicion
         self.broken: Exception | None = None
+        self.rests = False  #: it has seen enough of this cell
         self.seen = sequence()  #: nodes below this number are accounted for
         self._here = sites.here
         self._append = log.made.append
@@ -65,6 +66,11 @@ class EventNotes:
         self._detaches = operations.number("detach")
         self._zeroes = operations.number("zero_grad")
         self._subtraction = operations.number("sub")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is noted in this cell."""
+        return self.rests or self.broken is not None
 
     # Nodes
 

@@ -130,7 +130,7 @@ class ModeStack:
         self._insert()
 
     def leave(self) -> None:
-        if not self._remove():
+        if not self._remove() and not self.recorder.rests:
             self.limits.add("mode_removed")
         _watching.remove(self)
         _recorders.remove(self.recorder)
@@ -172,6 +172,12 @@ class ModeStack:
         _pop()
         return True
 
+    def rest(self) -> bool:
+        """Leave for the remainder of the cell; False, and nothing done, where another mode stands
+        above."""
+        self.recorder.rests = self._out_of("rested")
+        return self.recorder.rests
+
     def is_on_top(self) -> bool:
         """Whether torch asks the recorder first."""
         count = _count()
@@ -179,6 +185,8 @@ class ModeStack:
 
     def step_back(self) -> None:
         """Return to the stack after `step_aside`."""
+        if self.recorder.rests:
+            return
         if _count() == 0 or not any(_at(i) is self.recorder for i in range(_count())):
             _push(self.recorder)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class Watching:
     """In place for as long as `presence` lasts; silent in other threads than the one it began on,
-    and once an error of ours has switched the recorder off."""
+    and once the recorder rests, or an error of ours has switched it off."""
 
     def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
         self._recorder = recorder
@@ -20,7 +20,7 @@ class Watching:
         self._thread = threading.get_ident()
 
     def _is_watching(self) -> bool:
-        return self._recorder.broken is None and self._is_own_thread()
+        return not self._recorder.is_over and self._is_own_thread()
 
     def _is_own_thread(self) -> bool:
         return threading.get_ident() == self._thread
