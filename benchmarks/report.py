@@ -1,7 +1,7 @@
 """Writes docs/benchmarks.md and its picture from what the other scripts of this folder measured.
 
-usage: python benchmarks/report.py OVERHEAD.json SMALL_OPERATIONS.json CELLS.json EXPLAIN.json
-       [--docs FOLDER]
+usage: python benchmarks/report.py OVERHEAD.json SMALL_OPERATIONS.json LOOPS.json CELLS.json
+       EXPLAIN.json [--docs FOLDER]
 """
 
 from __future__ import annotations
@@ -83,15 +83,17 @@ def _bars(rows: list[Row]) -> Iterator[str]:
         y += _GAP
 
 
-def page(overhead: list[Row], small: list[Row], cells: list[Row], explain: list[Row]) -> str:
+def page(
+    overhead: list[Row], small: list[Row], loops: list[Row], cells: list[Row], explain: list[Row]
+) -> str:
     """The page: tables, the picture, and how it was measured."""
     return f"""# Benchmarks
 
 Measured on {datetime.date.today():%Y-%m-%d}: {_machine()}; Python {platform.python_version()},
 PyTorch {torch.__version__.split("+")[0]} (CPU, one thread), IPython {IPython.__version__},
 autograd_explain {autograd_explain.__version__}.  Made by `overhead.py`, `small_operations.py`,
-`cells.py`, `explain.py` and `report.py` in `benchmarks/`.  Times depend on the machine, and on a
-shared one they vary by a fifth; the ratios are of runs that take turns within one process.
+`loops.py`, `cells.py`, `explain.py` and `report.py` in `benchmarks/`.  Times depend on the machine,
+and on a shared one they vary by a fifth; the ratios are of runs that take turns within one process.
 
 ## Recording
 
@@ -127,6 +129,18 @@ right.  Noting an alias or a write takes another 1 to 2 µs, and what leaves the
 that a line whose calls take a microsecond each stays above ×3.  What only reads (`x.shape`), what
 neither writes nor has a graph (`x + 1`), and what torch hands over by Python code of its own
 (`w ** 2`, `1 - w`) is close to the floor.
+
+## A loop by hand
+
+Seconds of CPU of one cell that trains by hand, plainly and under `%%autograd_check`, a copy of the
+session and the judgement at the cell's end included.
+
+{_loops_table(loops)}
+
+What watching adds is bounded: once all lines of a loop have run in some hundred rounds and a second
+of CPU time, and its operations are small, the recorder rests until the cell ends.  What it has seen
+is told, and that the rest was not watched is said; an error that comes later is explained from the
+source, as in a cell that is not watched.
 
 ## A cell
 
@@ -196,6 +210,17 @@ def _small_table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def _loops_table(rows: list[Row]) -> str:
+    lines = ["| trains | rounds | plain | watched | ratio |", "|---|---|---|---|---|"]
+    for row in rows:
+        plain, watched = row["plain"], row["watched"]
+        lines.append(
+            f"| {row['trains']} | {row['rounds']:,} | {plain:.2f} s | {watched:.2f} s "
+            f"| ×{watched / plain:.1f} |"
+        )
+    return "\n".join(lines)
+
+
 def _cells_table(rows: list[Row]) -> str:
     lines = ["| the cell | | plain | recorded | watched |", "|---|---|---|---|---|"]
     for row in rows:
@@ -231,15 +256,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("overhead", type=Path)
     parser.add_argument("small", type=Path)
+    parser.add_argument("loops", type=Path)
     parser.add_argument("cells", type=Path)
     parser.add_argument("explain", type=Path)
     parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
     options = parser.parse_args()
-    files = options.overhead, options.small, options.cells, options.explain
-    overhead, small, cells, explain = (json.loads(f.read_text("utf-8")) for f in files)
+    names = ("overhead", "small", "loops", "cells", "explain")
+    measured = [json.loads(getattr(options, name).read_text("utf-8")) for name in names]
     (options.docs / "benchmarks").mkdir(parents=True, exist_ok=True)
-    (options.docs / "benchmarks.md").write_text(page(overhead, small, cells, explain), "utf-8")
-    (options.docs / "benchmarks" / "overhead.svg").write_text(chart(overhead), "utf-8")
+    (options.docs / "benchmarks.md").write_text(page(*measured), "utf-8")
+    (options.docs / "benchmarks" / "overhead.svg").write_text(chart(measured[0]), "utf-8")
 
 
 if __name__ == "__main__":

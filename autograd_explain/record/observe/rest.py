@@ -15,7 +15,7 @@ from time import thread_time
 #: As many backwards without a line that was not seen before.
 BACKWARDS = 200
 #: As many seconds of the thread's CPU time, so that a loop pays no more than about as much.
-SECONDS = 2.0
+SECONDS = 1.0
 #: As many events of the log in each of these seconds: where there are fewer, watching costs a few
 #: per cent.
 EVENTS = 5_000
