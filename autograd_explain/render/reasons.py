@@ -413,9 +413,9 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "发现了一处异常，但单元格结束后已无法说明。",
     ),
     "limit_not_run_again": (
-        "The cell was not run once more, which would show whether its gradients lack something.",
-        "勾配に欠けているものがないかを調べるためのセルの再実行は、行われていません。",
-        "没有再次运行单元格来查看梯度是否有缺失。",
+        "The code was not run once more, which would show whether its gradients lack something.",
+        "勾配に欠けているものがないかを調べるための再実行は、行われていません。",
+        "没有再次运行代码来查看梯度是否有缺失。",
     ),
     "limit_compiled": (
         "Code under torch.compile was not watched.",

@@ -14,6 +14,7 @@ from ..intercept.apart import Apart
 from ..intercept.cell_run import CellRun
 from ..intercept.cells import Run
 from ..intercept.explainer import Explainer
+from ..intercept.screen import line
 from ..intercept.warned import WarningHook
 from ..intercept.watched_cell import WatchedCell, WatchOptions
 from ..isolation.generators import kept
@@ -106,6 +107,8 @@ class Watch:
                 suspected = (*signals[0], *check.suspicions())
                 alarms = self._explainer.signals(self._visit, suspected)
                 alarms = self._explainer.told_once(self._visit, alarms)
+            if self._visit.not_run_again and not alarms:
+                guard.remark(line("limit_not_run_again", self._settings.language))
             for found in alarms:  # before what torch itself has warned of: that is seen last
                 self._show(found)
             self._tell(None, failed=False)

@@ -209,6 +209,13 @@ def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
     assert "called from train.py:16" in ended.err and "start.py" not in ended.err
 
 
+def test_what_could_not_be_decided_in_time_is_said(python, tmp_path):
+    script = write(tmp_path, CUTS)
+    ended = python(*RUN, "--check", "--budget", "0.01", script)
+    assert ended.status == 0 and "silent_cut" not in ended.err
+    assert ended.err.startswith("autograd_explain: The code was not run once more")
+
+
 def test_a_module_fails_as_without_us(python, tmp_path):
     """With the frames of Python's own `runpy`."""
     write(tmp_path, "import sys\nprint(__name__, __spec__.name, sys.argv)\n1 / 0", "pack/train.py")
