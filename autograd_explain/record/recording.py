@@ -55,6 +55,7 @@ from .observe.new_parameters import NewParameters
 from .observe.observed_history import ObservedHistory
 from .observe.opaque_layers import OpaqueLayers
 from .observe.optimizer_steps import StepHooks
+from .observe.rest import Rest
 from .observe.site_reader import SiteReader
 from .observe.tensor_facts import quiet
 from .observe.torch_functions import FunctionTable
@@ -391,7 +392,8 @@ class Recording:
         presence = ModeStack(recorder)
         hooks = StepHooks(recorder, presence, program.is_user_code)
         layers = OpaqueLayers(recorder, presence)
-        backwards = Backwards(recorder, presence)
+        # Of a whole program the loop is only a part.
+        backwards = Backwards(recorder, presence, None if cell is None else Rest())
         parameters = NewParameters(recorder, presence)
         graphs = GraphModules(recorder, presence)
         registered = ModuleHooks(recorder, presence)

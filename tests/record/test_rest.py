@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from notebook import Notebook
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from watching import session
 
+from autograd_explain.record import Recording
 from autograd_explain.record.observe import rest
 
 _SETUP = """
@@ -101,6 +103,14 @@ def test_it_stays_where_watching_is_cheap(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(rest, "EVENTS", 10**9)
     recording, names = ran(_BY_HAND)
     assert recording.limits == () and names["left"] == [1] * 10
+
+
+def test_a_whole_program_is_watched_to_its_end() -> None:
+    notebook, recording = Notebook({"__name__": "__main__"}), Recording()
+    code = notebook.add(_SETUP + _BY_HAND)
+    with recording.watching(notebook.program, None):
+        exec(code, notebook.namespace)
+    assert recording.limits == () and notebook.namespace["left"] == [1] * 10
 
 
 class _Above(TorchFunctionMode):

@@ -36,12 +36,12 @@ _OURS = f"{__package__}."
 
 
 class Backwards(Watching):
-    """Notes backwards."""
+    """Notes backwards; `rest` says when enough has been seen, where that may be."""
 
-    def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
+    def __init__(self, recorder: EventNotes, presence: ModeStack, rest: Rest | None) -> None:
         super().__init__(recorder, presence)
         self._running = False
-        self._rest = Rest()
+        self._rest = rest
         number = recorder.operations.number
         self._operations = {True: number("backward"), False: number("grad")}
 
@@ -83,8 +83,9 @@ class Backwards(Watching):
 
     def _rests(self) -> bool:
         """Whether enough has been seen: between two rounds a cell may end as well."""
-        log, sites = self._recorder.log, self._recorder.sites
-        return self._rest.is_due(len(sites.all), log.clock) and self._presence.rest()
+        rest, log, sites = self._rest, self._recorder.log, self._recorder.sites
+        due = rest is not None and rest.is_due(len(sites.all), log.clock)
+        return due and self._presence.rest()
 
     def _go_inside(self) -> Callable[[], object]:
         """The mode is in force inside where code of the user's may run, else out of the way; what

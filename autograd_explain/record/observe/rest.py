@@ -3,7 +3,8 @@
 A loop by hand pays for each of its small operations, for as long as it runs: a function mode in
 Python costs a microsecond a call, whatever it notes.  A program that has run the same lines
 hundreds of times has told what can be told of them, so the recorder rests from there on until the
-cell ends.  It does not where that is a small share of what the program does itself: then nothing is
+cell ends.  (A program outside a notebook is watched as a whole, and has other loops behind this
+one.)  It does not where that is a small share of what the program does itself: then nothing is
 gained for what is lost.
 """
 
