@@ -783,6 +783,24 @@ model(torch.rand(4, 3)).sum().backward()
         (),
     ),
     Program(
+        "a derivative is taken under the user's own decorator, of what a call of torch made",
+        """
+net = nn.Linear(4, 1)
+@torch.no_grad()
+def adapt(x, y):
+    fast = dict(net.named_parameters())
+    error = (torch.func.functional_call(net, fast, (x,)) - y).square().mean()
+    slopes = torch.autograd.grad(error, list(fast.values()), create_graph=True)
+    return {k: p - 0.1 * g for (k, p), g in zip(fast.items(), slopes)}
+# %%
+fast = adapt(torch.rand(3, 4), torch.rand(3, 1))
+torch.func.functional_call(net, fast, (torch.rand(3, 4),)).sum().backward()
+assert net.weight.grad is not None
+""",
+        "grad_mode_off",
+        (),
+    ),
+    Program(
         "a view of what a property gives without gradients",
         """
 class Line:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from knowledge.played import edited
+from knowledge.played import edited, play
 from knowledge.test_partial_cuts import played
 from notebook import installed
 
@@ -120,3 +120,15 @@ def test_a_library_turns_recording_off_for_a_part(
     assert "body" in finding.tensors[0].names
     new = [edited(cells, r)[0] for r in found.diagnosis.rewrites]
     assert new == ([SHARED.replace("@", "shared=False")] if turned else [])
+
+
+def test_a_loss_from_outside_is_not_put_down_to_the_decorator() -> None:
+    cells = (
+        "import torch\nnet = torch.nn.Linear(3, 1)\n@torch.no_grad()\n"
+        "def descend(loss, values):\n    loss.backward()\n",
+        "values = {k: v.detach().clone() for k, v in net.named_parameters()}\n"
+        "loss = torch.func.functional_call(net, values, (torch.rand(2, 3),)).mean()\n"
+        "descend(loss, values)\n",
+    )
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "graph_cut"

@@ -22,7 +22,7 @@ from ..scene import Scene
 from .expressions import computation
 
 _OFF = ("no_grad", "inference_mode")
-_CONTEXTS = torch.utils._contextlib.__file__
+CONTEXTS = torch.utils._contextlib.__file__  #: torch's code for a mode given as a decorator
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _levels(function: types.FunctionType | None) -> int:
 
 
 def _is_context(code: types.CodeType) -> bool:
-    return code.co_name == "decorate_context" and code.co_filename == _CONTEXTS
+    return code.co_name == "decorate_context" and code.co_filename == CONTEXTS
 
 
 def _line_that_cuts(function: types.FunctionType) -> Place | None:

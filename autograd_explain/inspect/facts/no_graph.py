@@ -11,6 +11,7 @@ import torch
 from ...model import Certainty, Role, TensorFact
 from ...program import is_installed
 from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
+from ..dataflow.grad_mode import switched_off_around
 from ..history import TraceEvent
 from ..scene import Scene
 from .called_back import (
@@ -23,7 +24,7 @@ from .called_back import (
 from .expressions import expression_at, method_call
 from .failing_loops import has_not_run
 from .leaf_updates import leaf_updates
-from .losing_call import losing_call
+from .losing_call import CONTEXTS, losing_call
 from .mode_of_library import LibraryMode, off_in_library
 from .other_object import is_value
 
@@ -80,13 +81,35 @@ def find(scene: Scene) -> NoGraph | None:
         return None  # nothing was cut: an update took the leaf's name
     cut = None if trace.carries or trace.stuck else _whole(scene, best_cut(trace.cuts))
     mode = off_in_library(scene) if cut is None and not trace.frozen else None
-    if mode is not None:
+    off = _own_decorator(scene, root, mode)
+    if off is not None:
+        return NoGraph(root, fact, trace, off=off)
+    if mode is not None and not _is_own(scene, mode):
         return NoGraph(root, fact, trace, mode=mode)
     frozen = trace.stuck or trace.frozen
     found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, frozen)
     if cut is None and trace.frozen:
         return _lost_in_library(scene, found) or found
     return found if cut is not None else _from_run(scene, found)
+
+
+def _own_decorator(scene: Scene, root: ExprAt, mode: LibraryMode | None) -> Off | None:
+    """The decorator of the user's under which `root` was made: what came from outside lost its
+    graph elsewhere."""
+    if mode is None or not _is_own(scene, mode):
+        return None
+    around = (switched_off_around(scene.slicer, made) for made in scene.slicer.makers(root))
+    return next((off for off in around if off is not None), None)
+
+
+def _is_own(scene: Scene, mode: LibraryMode) -> bool:
+    """Whether the line that turned recording off is torch's for a decorator of the user's."""
+    asked = scene.surfaced
+    return (
+        mode.line.file == CONTEXTS
+        and asked is not None
+        and switched_off_around(scene.slicer, asked) is not None
+    )
 
 
 def by_index(scene: Scene, found: NoGraph) -> Cut | None:

@@ -63,7 +63,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "off": "" if place is None else place.source,
             "place": "" if place is None else label(place),
             "function": function,
-            "operation": "" if found.cut is None else found.cut.spot.text,
+            "operation": _operation(scene, found),
         },
         tensors=(_culprit(names, function), root),
         events=(*cause, scene.failed()),
@@ -97,6 +97,14 @@ def _of_library(scene: Scene, found: NoGraph, mode: LibraryMode) -> Finding[Deta
         variant="inference" if mode.inference else "library",
         details=Details(None, inside=differentiated_inside(scene, found)),
     )
+
+
+def _operation(scene: Scene, found: NoGraph) -> str:
+    """What ran unrecorded: what cut the graph, or what made the loss in a decorated function."""
+    if found.cut is not None or found.still_off or found.root is None:
+        return "" if found.cut is None else found.cut.spot.text
+    made = scene.slicer.makers(found.root)
+    return made[0].text if len(made) == 1 else ""
 
 
 def _culprit(names: tuple[str, ...], function: str) -> TensorFact:
