@@ -89,6 +89,45 @@ PROGRAMS = (
         (),  # the line that the program has already
     ),
     Program(
+        "targets of before the loop, by the module that the loop trains on other rows",
+        """
+critic = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(critic.parameters(), lr=0.01)
+def bootstrapped(states, rewards):
+    return rewards + 0.9 * critic(states[1:]).squeeze(-1)
+# %%
+states, rewards = torch.randn(9, 3), torch.rand(8)
+targets = bootstrapped(states, rewards)
+first = targets.clone()
+for epoch in range(3):
+    loss = F.mse_loss(critic(states[:-1]).squeeze(-1), targets)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+assert torch.equal(targets, first)
+""",
+        "second_backward",
+        ("targets = targets.detach()",),
+    ),
+    Program(
+        "features of before the loop, with an activation that the loop calls as well",
+        """
+encoder, head, act = nn.Linear(6, 4), nn.Linear(4, 3), nn.ReLU()
+opt = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+x = torch.randn(10, 6)
+features = act(encoder(x))
+start = encoder.weight.clone()
+for epoch in range(3):
+    loss = act(head(features)).square().mean() + encoder.bias.square().sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+assert encoder.weight.ne(start).any()
+""",
+        "second_backward",
+        (),  # the line that the program has already
+    ),
+    Program(
         "slots of a memory, which begins as a view of a parameter",
         """
 class Memory(nn.Module):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -82,12 +82,31 @@ def _leaves_of_new(scene: Scene, old: Sequence[GraphNode]) -> set[int]:
 
 
 def _runs_again(scene: Scene, part: FreedPart, source: Source, loop: ast.For | ast.While) -> bool:
-    """Whether a call that computed the old values stands in the loop as well: `policy(obs)`."""
+    """Whether a call that computed the old values stands in the loop as well, `policy(obs)`, or
+    another call of the module that did: `critic(states)`, after `critic(next_states)`."""
     places = {place for moment in part.made for place in moment.path}
-    before = (scene.program.statement_at(place) for place in places)
-    old = {text for s in before if s is not None and s not in loop.body for text, _ in _calls(s)}
-    again = [n for statement in loop.body for text, n in _calls(statement) if text in old]
-    return any(_is_of_model(scene, scene.slicer.at(source, node)) for node in again)
+    old = [call for place in places for call in _called_at(scene, place, loop)]
+    here = [(t, scene.slicer.at(source, n)) for s in loop.body for t, n in _calls(s)]
+    if any(_is_of_model(scene, call) for text, call in here if text in dict(old)):
+        return True
+    trained = _leaves(scene, part.old)
+    made = [m for _, call in old for m in _modules(scene, call)]
+    made = [m for m in made if any(id(p) in trained for p in torch.nn.Module.parameters(m))]
+    return any(m is other for _, call in here for m in _modules(scene, call) for other in made)
+
+
+def _called_at(
+    scene: Scene, place: Place, loop: ast.For | ast.While
+) -> Iterator[tuple[str, ExprAt]]:
+    """The calls of a statement, where that is none of the loop's."""
+    source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+    if source is not None and statement is not None and statement not in loop.body:
+        yield from ((text, scene.slicer.at(source, node)) for text, node in _calls(statement))
+
+
+def _modules(scene: Scene, call: ExprAt) -> list[torch.nn.Module]:
+    owners = [scene.slicer.value(o) for o in (call.callable, call.receiver) if o is not None]
+    return [owner for owner in owners if is_a(owner, torch.nn.Module)]
 
 
 def _calls(node: ast.AST) -> list[tuple[str, ast.Call]]:
@@ -98,7 +117,7 @@ def _calls(node: ast.AST) -> list[tuple[str, ast.Call]]:
 def _is_of_model(scene: Scene, call: ExprAt) -> bool:
     """Whether a call runs a module, a method of one, or a function of the program's: what torch
     computes (`F.softplus(rho)`) may stand in two places and mean nothing by it."""
-    owners = [scene.slicer.value(o) for o in (call.callable, call.receiver) if o is not None]
-    functions = [o for o in owners if isinstance(o, types.FunctionType)]
-    own = any(scene.program.source_of(f.__code__) is not None for f in functions)
-    return own or any(is_a(o, torch.nn.Module) for o in owners)
+    value = None if call.callable is None else scene.slicer.value(call.callable)
+    if isinstance(value, types.FunctionType) and scene.program.source_of(value.__code__):
+        return True
+    return bool(_modules(scene, call))
