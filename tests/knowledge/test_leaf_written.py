@@ -154,3 +154,27 @@ def test_an_object_of_a_package_writes_to_the_leaf_that_it_was_given(tmp_path: P
         repaired = edited(cells, found.rewrites[0])
         assert "points = Points(self.marks.clone())" in "\n".join(repaired)
         run(repaired)
+
+
+MASKED = """def masked(kind, features, keep=2):
+    features[keep:] = 0
+    return features * kind
+"""
+
+
+@pytest.mark.parametrize("given", ["features=self.clip", "features=self.clip, keep=1"])
+def test_a_package_writes_to_a_leaf_that_it_was_given_by_a_name(tmp_path: Path, given: str) -> None:
+    text = (
+        "class Search(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.clip = nn.Parameter(torch.rand(4))\n    def forward(self, kind):\n"
+        f"        out = masked(kind, {given})\n        return out.sum()\n"
+        "search = Search()\n# %%\nsearch(2.0).backward()\n"
+        "assert search.clip.grad[0] == 2 and search.clip.ne(0).all()\n"
+    )
+    with installed(tmp_path, "somemasks", MASKED):
+        cells = cells_of(START.replace("nn\n", "nn\nfrom somemasks import masked\n", 1) + text)
+        found = explained(cells)
+        assert "search.clip" in found.finding.tensors[0].names
+        repaired = edited(cells, found.rewrites[0])
+        assert "features=self.clip.clone()" in "\n".join(repaired)
+        run(repaired)

@@ -403,3 +403,21 @@ def test_an_object_that_two_calls_were_handed_is_named_where_it_keeps_the_tensor
         found = play((start, run_twice, "run(torch.rand(1, 3)).backward()"), watched=True).diagnosis
     assert found is not None and found.finding.cause == "saved_value_overwritten"
     assert found.finding.tensors[0].names == names and not found.rewrites
+
+
+def test_an_object_whose_methods_saved_and_wrote_is_named(tmp_path: Path) -> None:
+    lens = (
+        "class Lens:\n    def __init__(self, k):\n        self._k = k * torch.eye(2)\n"
+        "    def seen(self, x):\n        return x @ self._k\n"
+        "    def halve_(self):\n        self._k[0] *= 0.5\n"
+    )
+    levels = (
+        "def levels(lens, x):\n    total = 0.0\n    for _ in range(2):\n"
+        "        total = total + lens.seen(x).sum()\n        lens.halve_()\n    return total\n"
+    )
+    cell = "f = torch.ones((), requires_grad=True)\nlevels(Lens(f), x).backward()"
+    with installed(tmp_path, "lenslib", f"import torch\n{lens}"):
+        start = "import torch\nfrom lenslib import Lens\nx = torch.rand(3, 2, requires_grad=True)\n"
+        found = play((start, levels, cell)).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.finding.tensors[0].names == ("lens",)

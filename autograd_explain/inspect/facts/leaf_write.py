@@ -150,7 +150,8 @@ def _by_library(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrit
         return None
     for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
         holder = call.func.value if isinstance(call.func, ast.Attribute) else None
-        for node, value in ((next(iter(call.args), None), given), (holder, own)):
+        handed = [*call.args, *(k.value for k in call.keywords if k.arg is not None)]
+        for node, value in (*((n, given) for n in handed), (holder, own)):
             if node is not None and in_frame(node, frame.frame) is value:
                 write = SourceWrite(Form.CALL, statement, node, "")
                 found = _found(scene, write, given, ast.unparse(call.func))

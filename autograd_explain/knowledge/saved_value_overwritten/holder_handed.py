@@ -1,14 +1,18 @@
-"""What keeps the memory that one call saved and a later one wrote: an object that both were handed,
-which is gone by the time of the failure and so gives the tensor no live name."""
+"""What keeps the memory that one call saved and a later one wrote: an object that both were handed
+or that both were calls of, which is gone by the time of the failure and so gives the tensor no live
+name."""
 
 from __future__ import annotations
 
 import ast
 import sys
+import types
 from collections.abc import Iterator
 
 import torch
 
+from autograd_explain.inspect.dataflow.reaching_definitions import key_of
+from autograd_explain.inspect.facts.expressions import expression_at
 from autograd_explain.inspect.facts.overwrite import Overwrite
 from autograd_explain.inspect.facts.statements import write_of
 from autograd_explain.inspect.history import TraceEvent
@@ -19,12 +23,32 @@ from autograd_explain.program import is_of_package, library_source
 
 def holder_handed(scene: Scene, overwrite: Overwrite) -> str:
     """The one object of a library's that both the saving and the writing call were handed, where
-    its class stands beside such a write; "" where there is none, or several."""
+    its class stands beside such a write, or that both called (`camera` of `camera.project(x)` and
+    `camera.scale_(2)`, `mlp` of one call of that module); "" where there is none, or several."""
     events = [e for e in (overwrite.maker, overwrite.guilty) if e is not None]
     op = "" if overwrite.guilty is None else overwrite.guilty.op
     held = [set(_objects_handed(scene, event, op)) for event in events]
     common = held[0] & held[1] if len(held) > 1 else set()
-    return common.pop()[0] if len(common) == 1 else ""
+    if len(common) == 1:
+        return common.pop()[0]
+    called = {_called(scene, event) for event in events} if len(events) > 1 and not common else ()
+    return "".join(found[0] for found in called if found is not None and len(called) == 1)
+
+
+def _called(scene: Scene, event: TraceEvent) -> tuple[str, object] | None:
+    """The object whose method a line of the user's called, where a library did the rest, with the
+    function that the line stands in; or the module that it called, with the line."""
+    spot = expression_at(scene, event.place)
+    called = None if spot is None else spot.callable
+    if spot is None or called is None:
+        return None
+    module = is_a(scene.slicer.value(called), torch.nn.Module)
+    owner = called if module else spot.receiver
+    if owner is None or key_of(owner.node) is None or not (module or event.inside):
+        return None
+    known = not module and is_a(scene.slicer.value(owner), (types.ModuleType, type))
+    where = event.place.line_id if module else event.place.function_id
+    return None if known else (owner.text, where)
 
 
 def _objects_handed(scene: Scene, event: TraceEvent, op: str) -> Iterator[tuple[str, int]]:
