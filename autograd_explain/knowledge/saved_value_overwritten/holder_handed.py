@@ -1,5 +1,5 @@
 """What keeps the memory that one call saved and a later one wrote: an object that both were handed
-or that both were calls of, which is gone by the time of the failure and so gives the tensor no live
+or whose methods both were, which is gone by the time of the failure and so gives the tensor no live
 name."""
 
 from __future__ import annotations
@@ -37,18 +37,15 @@ def holder_handed(scene: Scene, overwrite: Overwrite) -> str:
 
 def _called(scene: Scene, event: TraceEvent) -> tuple[str, object] | None:
     """The object whose method a line of the user's called, where a library did the rest, with the
-    function that the line stands in; or the module that it called, with the line."""
+    function that the line stands in."""
     spot = expression_at(scene, event.place)
-    called = None if spot is None else spot.callable
-    if spot is None or called is None:
+    owner = None if spot is None else spot.receiver
+    if owner is None or key_of(owner.node) is None or event.inside is None:
         return None
-    module = is_a(scene.slicer.value(called), torch.nn.Module)
-    owner = called if module else spot.receiver
-    if owner is None or key_of(owner.node) is None or not (module or event.inside):
+    if owner.text == "self":  # `self.layer(x)` is no method of a library's
         return None
-    known = not module and is_a(scene.slicer.value(owner), (types.ModuleType, type))
-    where = event.place.line_id if module else event.place.function_id
-    return None if known else (owner.text, where)
+    known = is_a(scene.slicer.value(owner), (types.ModuleType, type, torch.nn.Module))
+    return None if known else (owner.text, event.place.function_id)
 
 
 def _objects_handed(scene: Scene, event: TraceEvent, op: str) -> Iterator[tuple[str, int]]:
