@@ -1,5 +1,5 @@
 """What keeps the memory that one call saved and a later one wrote: an object that both were handed
-or whose methods both were, which is gone by the time of the failure and so gives the tensor no live
+or whose methods both are, which is gone by the time of the failure and so gives the tensor no live
 name."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from autograd_explain.program import is_of_package, library_source
 
 def holder_handed(scene: Scene, overwrite: Overwrite) -> str:
     """The one object of a library's that both the saving and the writing call were handed, where
-    its class stands beside such a write, or that both called (`camera` of `camera.project(x)` and
-    `camera.scale_(2)`, `mlp` of one call of that module); "" where there is none, or several."""
+    its class stands beside such a write, or whose methods both are (`camera.project(x)` and
+    `camera.scale_(2)`); "" where there is none, or several."""
     events = [e for e in (overwrite.maker, overwrite.guilty) if e is not None]
     op = "" if overwrite.guilty is None else overwrite.guilty.op
     held = [set(_objects_handed(scene, event, op)) for event in events]
