@@ -105,5 +105,8 @@ def test_in_a_terminal(tmp_path):
         child.expect_exact("In [8]: ")
         shown = _COLOUR.sub("", child.before)
         assert HEADLINE in shown and "overwrote it: version 0 → 1" in shown
+        child.sendline("exit")  # a busy machine takes longer to end it than `close` waits
+        child.expect_exact(pexpect.EOF)
+        child.wait()
     finally:
         child.close(force=True)
