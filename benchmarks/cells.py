@@ -10,18 +10,12 @@ copy of the session costs its own process some more.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-import io
-import json
 import statistics
-import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from shells import new_shell, run, write
 
 _SETUP = """
 import torch
@@ -61,30 +55,22 @@ class Row:
 
 def measure(rounds: int) -> list[Row]:
     """The medians of all rounds."""
-    config = Config({"HistoryManager": {"enabled": False}})
-    shell: Any = InteractiveShell.instance(config=config)
-    _run(shell, _SETUP)
+    shell = new_shell()
+    run(shell, _SETUP)
     shell.run_line_magic("load_ext", "autograd_explain")
     took: dict[str, dict[str, list[float]]] = {d: {m: [] for m in _MODES} for d in CELLS}
     for number in range(rounds + 1):
         for mode, magic in _MODES.items():
-            _run(shell, magic)
+            run(shell, magic)
             for does, cell in CELLS.items():
                 gc.collect()
-                seconds = _run(shell, cell)
+                seconds = run(shell, cell)
                 if number:  # the first round imports
                     took[does][mode].append(seconds * 1e3)
     return [
         Row(does, cell, **{m: statistics.median(took[does][m]) for m in _MODES})
         for does, cell in CELLS.items()
     ]
-
-
-def _run(shell: Any, cell: str) -> float:
-    begin = time.process_time()
-    with contextlib.redirect_stdout(io.StringIO()):
-        shell.run_cell(cell, store_history=True).raise_error()
-    return time.process_time() - begin
 
 
 def main() -> None:
@@ -97,9 +83,7 @@ def main() -> None:
     for row in rows:
         times = (f"{mode} {getattr(row, mode):6.2f} ms" for mode in _MODES)
         print(f"{row.does:24} {'   '.join(times)}")
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(row) for row in rows], file, indent=1)
+    write(rows, options.json)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,10 @@ are seconds of the process (CPU) and their ratio.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
-import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from shells import new_shell, run, write
 
 _SETUP = """
 import torch
@@ -86,20 +80,11 @@ class Row:
 
 
 def measure(trains: str, rounds: int) -> Row:
-    InteractiveShell.clear_instance()
-    config = Config({"HistoryManager": {"enabled": False}})
-    shell: Any = InteractiveShell.instance(config=config)
+    shell = new_shell()
     shell.run_line_magic("load_ext", "autograd_explain")
-    _run(shell, _SETUP)
+    run(shell, _SETUP)
     cell = LOOPS[trains].format(rounds=rounds)
-    return Row(trains, rounds, _run(shell, cell), _run(shell, _WATCHED + cell))
-
-
-def _run(shell: Any, cell: str) -> float:
-    began = time.process_time()
-    with contextlib.redirect_stdout(io.StringIO()):
-        shell.run_cell(cell, store_history=True).raise_error()
-    return time.process_time() - began
+    return Row(trains, rounds, run(shell, cell), run(shell, _WATCHED + cell))
 
 
 def main() -> None:
@@ -117,9 +102,7 @@ def main() -> None:
             print(
                 f"{trains:20} {rounds:7,} {row.plain:8.2f} {row.watched:8.2f} {f'×{ratio:.1f}':>7}"
             )
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(row) for row in rows], file, indent=1)
+    write(rows, options.json)
 
 
 if __name__ == "__main__":

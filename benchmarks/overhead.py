@@ -13,20 +13,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import io
-import json
 import statistics
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from shells import new_shell, run, write
 from workloads import WORKLOADS
 
 MODES = ("plain", "check", "anomaly", "anomaly_nan")
@@ -62,9 +58,7 @@ class Bench:
     """A workload in a real shell; `run` times n steps in a mode."""
 
     def __init__(self, workload: str) -> None:
-        InteractiveShell.clear_instance()
-        config = Config({"HistoryManager": {"enabled": False}})
-        self._shell: Any = InteractiveShell.instance(config=config)
+        self._shell = new_shell()
         self._shell.run_line_magic("load_ext", "autograd_explain")
         self._program = WORKLOADS[workload][1]
         self._cell("import time")
@@ -94,8 +88,7 @@ class Bench:
         return float(self._shell.user_ns["_loss"])
 
     def _cell(self, text: str) -> None:
-        with contextlib.redirect_stdout(io.StringIO()):
-            self._shell.run_cell(text, store_history=True).raise_error()
+        run(self._shell, text)
 
 
 @contextlib.contextmanager
@@ -200,9 +193,7 @@ def main() -> None:
     for workload in chosen:
         rows.append(measure(workload, options.rounds))
         show(rows[-1])
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(row) for row in rows], file, indent=1)
+    write(rows, options.json)
 
 
 if __name__ == "__main__":

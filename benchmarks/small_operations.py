@@ -11,17 +11,13 @@ process, so that a busy machine slows all of them alike.  Shown are microseconds
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from IPython.core.interactiveshell import InteractiveShell
+from shells import new_shell, run, write
 from torch.overrides import TorchFunctionMode
-from traitlets.config import Config
 
 #: What is timed.  `w` and `b` require a gradient, `x`, `p` and `buf` do not.
 OPERATIONS = (
@@ -93,28 +89,21 @@ class Row:
 
 def measure(operation: str, rounds: int) -> Row:
     """The fastest of all rounds."""
-    InteractiveShell.clear_instance()
-    config = Config({"HistoryManager": {"enabled": False}})
-    shell: Any = InteractiveShell.instance(config=config)
+    shell = new_shell()
     shell.run_line_magic("load_ext", "autograd_explain")
     shell.user_ns["Through"] = Through
-    _run(shell, "import time, torch\nfrom torch import nn")
-    _run(shell, _SETUP + _LOOP.format(operation=operation))
+    run(shell, "import time, torch\nfrom torch import nn")
+    run(shell, _SETUP + _LOOP.format(operation=operation))
     best = dict.fromkeys(_WAYS, float("inf"))
     for _ in range(rounds):
         for way, cell in _WAYS.items():
             if way == "watched":
-                _run(shell, _WATCHED)
-            _run(shell, cell)
+                run(shell, _WATCHED)
+            run(shell, cell)
             best[way] = min(best[way], shell.user_ns["_seconds"] / _CALLS * 1e6)
             if way == "watched":
-                _run(shell, "%autograd_check off")
+                run(shell, "%autograd_check off")
     return Row(operation, **best)
-
-
-def _run(shell: Any, cell: str) -> None:
-    with contextlib.redirect_stdout(io.StringIO()):
-        shell.run_cell(cell, store_history=True).raise_error()
 
 
 def show(row: Row) -> str:
@@ -134,9 +123,7 @@ def main() -> None:
     for operation in options.operations or OPERATIONS:
         rows.append(measure(operation, options.rounds))
         print(show(rows[-1]))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(row) for row in rows], file, indent=1)
+    write(rows, options.json)
 
 
 if __name__ == "__main__":

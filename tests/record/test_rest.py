@@ -143,3 +143,20 @@ def test_a_failure_behind_it_is_not_taken_for_watched() -> None:
     _, recording = session((_SETUP, text), notebook)
     assert not recording.saw([notebook["node"]._sequence_nr()])
     assert recording.saw([recording.log.made[-1][0]])
+
+
+def test_a_step_in_whose_closure_it_began_to_rest_notes_nothing_more() -> None:
+    text = """
+w = torch.zeros(2, 1, requires_grad=True)
+optimizer, losses = torch.optim.LBFGS([w], lr=0.01, max_iter=12), []
+def closure():
+    optimizer.zero_grad()
+    losses.append((x @ w - y).square().mean())
+    losses[-1].backward()
+    return losses[-1]
+optimizer.step(closure)
+"""
+    recording, names = ran(text)
+    nodes = [loss.grad_fn._sequence_nr() for loss in names["losses"]]
+    assert recording.limits == ("rested",)
+    assert recording.saw(nodes[:1]) and not recording.saw(nodes[-1:])

@@ -81,11 +81,11 @@ def find(scene: Scene) -> NoGraph | None:
         return None  # nothing was cut: an update took the leaf's name
     cut = None if trace.carries or trace.stuck else _whole(scene, best_cut(trace.cuts))
     mode = off_in_library(scene) if cut is None and not trace.frozen else None
-    off = _own_decorator(scene, root, mode)
-    if off is not None:
-        return NoGraph(root, fact, trace, off=off)
     if mode is not None and not _is_own(scene, mode):
         return NoGraph(root, fact, trace, mode=mode)
+    off = None if mode is None else _decorator_around(scene, root)
+    if off is not None:
+        return NoGraph(root, fact, trace, off=off)
     frozen = trace.stuck or trace.frozen
     found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, frozen)
     if cut is None and trace.frozen:
@@ -93,11 +93,9 @@ def find(scene: Scene) -> NoGraph | None:
     return found if cut is not None else _from_run(scene, found)
 
 
-def _own_decorator(scene: Scene, root: ExprAt, mode: LibraryMode | None) -> Off | None:
+def _decorator_around(scene: Scene, root: ExprAt) -> Off | None:
     """The decorator of the user's under which `root` was made: what came from outside lost its
     graph elsewhere."""
-    if mode is None or not _is_own(scene, mode):
-        return None
     around = (switched_off_around(scene.slicer, made) for made in scene.slicer.makers(root))
     return next((off for off in around if off is not None), None)
 

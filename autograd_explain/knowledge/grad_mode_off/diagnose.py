@@ -101,9 +101,9 @@ def _of_library(scene: Scene, found: NoGraph, mode: LibraryMode) -> Finding[Deta
 
 def _operation(scene: Scene, found: NoGraph) -> str:
     """What ran unrecorded: what cut the graph, or what made the loss in a decorated function."""
-    if found.cut is not None or found.still_off or found.root is None:
-        return "" if found.cut is None else found.cut.spot.text
-    made = scene.slicer.makers(found.root)
+    if found.cut is not None:
+        return found.cut.spot.text
+    made = () if found.still_off or found.root is None else scene.slicer.makers(found.root)
     return made[0].text if len(made) == 1 else ""
 
 

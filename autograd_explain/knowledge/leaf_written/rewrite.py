@@ -46,17 +46,18 @@ def _of_module(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
     """The module makes a new tensor, or gets copies wherever the function gives it a leaf; an
     object that holds the leaf is given a copy."""
     program, place, details = site.program, site.place, site.details
-    names = [n for t in site.finding.tensors for n in t.names if n != details.holder]
-    made = _made(site, {details.holder}) if details.holder else ()
-    handed = [site.of(n).place for n in made] or [place]
-    copies = (clone_operand(program, p, name) for p in handed for name in names)
-    if not details.holder:
-        yield from same("not_inplace", module_not_inplace(program, place, details.module))
-    if details.calls:
-        clone = partial(clone_argument, callee=details.module)
-        yield from same("clone", site.at(*details.calls).each(clone))
+    handed: list[Place | None] = [place]
+    if details.holder:
+        handed = [site.of(n).place for n in _made(site, {details.holder})]
     else:
-        yield from same("clone", next((edits for edits in copies if edits), None))
+        yield from same("not_inplace", module_not_inplace(program, place, details.module))
+        if details.calls:
+            clone = partial(clone_argument, callee=details.module)
+            yield from same("clone", site.at(*details.calls).each(clone))
+            return
+    names = [n for t in site.finding.tensors for n in t.names if n != details.holder]
+    copies = (clone_operand(program, p, name) for p in handed for name in names)
+    yield from same("clone", next((edits for edits in copies if edits), None))
 
 
 def _no_grad(site: Site[LeafWriteDetails], update: bool) -> Iterator[Proposal]:

@@ -25,14 +25,15 @@ def holder_handed(scene: Scene, overwrite: Overwrite) -> str:
     """The one object of a library's that both the saving and the writing call were handed, where
     its class stands beside such a write, or whose methods both are (`camera.project(x)` and
     `camera.scale_(2)`); "" where there is none, or several."""
-    events = [e for e in (overwrite.maker, overwrite.guilty) if e is not None]
-    op = "" if overwrite.guilty is None else overwrite.guilty.op
-    held = [set(_objects_handed(scene, event, op)) for event in events]
-    common = held[0] & held[1] if len(held) > 1 else set()
-    if len(common) == 1:
-        return common.pop()[0]
-    called = {_called(scene, event) for event in events} if len(events) > 1 and not common else ()
-    return "".join(found[0] for found in called if found is not None and len(called) == 1)
+    saver, writer = overwrite.maker, overwrite.guilty
+    if saver is None or writer is None:
+        return ""
+    held = [{*_objects_handed(scene, event, writer.op)} for event in (saver, writer)]
+    common = held[0] & held[1]
+    if common:
+        return common.pop()[0] if len(common) == 1 else ""
+    owner = _called(scene, saver)
+    return owner[0] if owner is not None and owner == _called(scene, writer) else ""
 
 
 def _called(scene: Scene, event: TraceEvent) -> tuple[str, object] | None:

@@ -119,7 +119,7 @@ class EventNotes:
     ) -> int:
         """A call during which the recorder had stepped aside is over; as `noted`."""
         site = 0
-        if self.broken is None:
+        if not self.is_over:
             site = self.noted(before, sequence(), args, result, frame, operation)
             if self._traces:
                 self._spread(args, NO_KEYWORDS, result)

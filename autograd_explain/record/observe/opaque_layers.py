@@ -147,7 +147,7 @@ class OpaqueLayers:
         """Batch norms in training write their statistics, without a new version, and count."""
         recorder, operation = self._recorder, self._norm
         training = [(norm._buffers, count) for norm, count in counted if norm.training]
-        if recorder.broken is not None or not training:
+        if recorder.is_over or not training:
             return
         with Noting(recorder):
             site = recorder.sites.here(frame, operation)

@@ -104,8 +104,9 @@ class StepHooks(Watching):
         step, self._open = self._open, None
         if step is None or not self._is_own_thread():
             return
-        with Noting(self._recorder):
-            step.end()
+        if not self._recorder.rests:  # since the step's closure went backward
+            with Noting(self._recorder):
+                step.end()
         if step.aside:
             self._presence.step_back()
 
