@@ -129,6 +129,7 @@ SHAPES: dict[str, Callable[[str, Path], list[str]]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("shape", "filler"), [("file", HELPER), ("cell", HELPER), ("one", FLAT)])
 def test_the_report_is_that_of_the_short_program(
     shape: str, filler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -62,7 +62,7 @@ def test_there_is_one_for_each_document_and_a_quick_start() -> None:
     assert len(NOTEBOOKS) == 6
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_every_cell_does_what_it_says(path: Path) -> None:
     check(path, executed(path))
 
@@ -85,7 +85,7 @@ def check(path: Path, book: nbformat.NotebookNode) -> None:
         assert "internal error" not in noise and "内部" not in noise, told
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_explanations_are_complete(path: Path) -> None:
     """HTML and text, in the notebook's language, with a rewrite."""
     language = path.stem.rpartition("_")[2]
@@ -98,7 +98,7 @@ def test_explanations_are_complete(path: Path) -> None:
             assert "<script" not in output.data["text/html"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_committed_explanations_are_those_of_today(path: Path) -> None:
     """`python examples/execute.py` brings the notebooks up to date.
 

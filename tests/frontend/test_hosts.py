@@ -31,6 +31,7 @@ def test_the_style_does_not_ask_the_system() -> None:
     assert not re.search(r"url\(|@import|@font-face", style())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_readable(browser: Browser, host: str, scheme: str) -> None:

@@ -62,6 +62,7 @@ def shown(browser: Browser) -> Iterator[Shown]:
         page.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_is_hidden_and_axe_finds_nothing(shown: Shown, language: str) -> None:
     page = shown(language)

@@ -57,6 +57,7 @@ def failed(run):
     run(FAILS)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=range(len(CANDIDATES)))
 def test_a_candidate_for_the_cell_that_failed(failed, verdict, tmp_path, monkeypatch, candidate):
     monkeypatch.chdir(tmp_path)

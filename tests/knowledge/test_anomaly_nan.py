@@ -129,6 +129,7 @@ def test_what_comes_next_in_a_chain_is_masked_with_it(name: str) -> None:
     assert after["w"].grad.isfinite().all()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("watched", (False, True), ids=("hook", "check"))
 @pytest.mark.parametrize("name", ROWS)
 def test_the_operation_and_its_operand_are_named(name: str, watched: bool) -> None:

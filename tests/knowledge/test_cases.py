@@ -68,7 +68,7 @@ def test_case_gives_the_diagnosis(entry: Entry) -> None:
     assert played(entry.name).trouble == ""
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 def test_watched_case_gives_the_same_cause(entry: Entry) -> None:
     found = checked(entry.name)
     assert found.diagnosis is not None, found.output
@@ -128,7 +128,7 @@ def test_repaired_program_runs(entry: Entry) -> None:
     assert again is None, f"explained once more: {again.finding.cause}"
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 def test_watched_rewrite_holds(entry: Entry) -> None:
     """What is proposed first in a watched cell was run, and nothing spoke against it."""
     found = checked(entry.name).diagnosis

@@ -9,6 +9,7 @@ from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("entry", WITH_CASE, ids=lambda entry: entry.name)
 def test_no_other_cause_claims_the_case(entry: Entry) -> None:
     """Asked are the causes that list the same message, as in the pipeline."""

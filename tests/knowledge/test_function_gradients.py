@@ -40,6 +40,7 @@ FAULTS = (
 )  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("forward", "backward", "use", "line"), FAULTS)
 def test_an_ignored_gradient_is_named(forward: str, backward: str, use: str, line: str) -> None:
     cells = cells_of(START.format(forward=forward, backward=backward, use=use))

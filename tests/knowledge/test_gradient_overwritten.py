@@ -50,6 +50,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_written_gradient_is_named(name: str) -> None:
     text, write, lines = FAULTS[name]

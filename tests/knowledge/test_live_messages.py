@@ -38,6 +38,7 @@ def explained(program: Program) -> tuple[Explanation | None, Incident]:
         return explain_incident(incident, Options()), incident
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("program", ERRORS, ids=lambda p: f"{p.id}-{p.run.__name__}")
 def test_an_entry_that_lists_the_message_explains_it(program: Program) -> None:
     found, incident = explained(program)

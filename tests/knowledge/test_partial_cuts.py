@@ -349,6 +349,7 @@ def dimmed(x, factor):
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("call", "operand"),
     [
@@ -439,6 +440,7 @@ IN_A_FUNCTION = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", IN_A_FUNCTION)
 def test_a_number_in_a_function_counts_where_the_loss_depends_on_it(name: str) -> None:
     """No parameter behind it ever gets a gradient; the text does not tell where it goes."""
@@ -884,6 +886,7 @@ DIFFERENCES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_other_differences_raise_no_alarm(name: str) -> None:
     found = told(f"{DIFFERENCES[name]}\nhistory.append(loss.item())", ROLLOUT)

@@ -43,6 +43,7 @@ STEPS = """for _ in range(3):
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("function", "line"), [(DECORATED, 1), (BLOCK, 2)])
 def test_the_switch_goes_that_the_loss_of_the_lacking_optimizer_met(
     function: str, line: int
@@ -100,6 +101,7 @@ TRAINED = """for _ in range(2):
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("option", "call", "inside", "turned"),
     [

@@ -1219,6 +1219,7 @@ loss = ((net(x) - y) ** 2).mean()
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "last",
     ["loss, _ = step()\nloss.backward()", "norm = norm_of(loss)\nloss.backward()"],

@@ -77,6 +77,7 @@ def function(forward: list[str], backward: list[str]) -> str:
     return CLASS.format(forward=inside.join(forward), backward=inside.join(backward))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_counts_as_a_constant_is_computed_again(name: str) -> None:
     forward, backward, line, new = FAULTS[name]
@@ -93,6 +94,7 @@ def test_what_counts_as_a_constant_is_computed_again(name: str) -> None:
     assert lines[at : at + len(new)] == new
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MEANT)
 def test_a_whole_second_derivative_raises_no_alarm(name: str) -> None:
     forward, backward = MEANT[name]

@@ -30,6 +30,7 @@ def in_function(cells: tuple[str, ...]) -> tuple[str, ...]:
     return (f"def main():\n{body}\nmain()",)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "program", [p for p in PROGRAMS if "copies" not in p.name], ids=lambda p: p.name
 )

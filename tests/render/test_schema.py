@@ -92,6 +92,7 @@ def on_disk(explanation: Explanation) -> int:
     return sizes[1] - sizes[0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("name", "folder"), [*examples()])
 def test_reports_fit(name: str, folder: Path) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomllib
+import warm
 from notebook import PATIENCE
+from warm import Ended
 
 CASES = Path(__file__).parents[1] / "field" / "cases"
 RUN = ("-m", "autograd_explain", "run")
@@ -28,16 +30,15 @@ y.sum().backward()
 """
 
 
-@dataclass(frozen=True)
-class Ended:
-    status: int
-    out: str
-    err: str
+@pytest.fixture
+def warm_python(tmp_path):
+    """Run Python in an empty folder, torch loaded already."""
+    return functools.partial(warm.run, folder=tmp_path)
 
 
 @pytest.fixture
 def python(tmp_path):
-    """Run Python in an empty folder."""
+    """Start Python in an empty folder."""
 
     def run(*arguments: object, stdin: str = "") -> Ended:
         done = subprocess.run(
@@ -80,14 +81,14 @@ def lines_of(report: dict[str, Any], *kinds: str) -> list[int]:
         ("batch-canvas-slots-made-under-no-grad", False),
     ],
 )
-def test_a_notebook_as_a_script_is_explained_as_well(case, check, python, tmp_path):
+def test_a_notebook_as_a_script_is_explained_as_well(case, check, warm_python, tmp_path):
     truth = tomllib.loads((CASES / case / "truth.toml").read_text())
     text = (CASES / case / "case.py").read_text()
     script = write(tmp_path, text)
     starts = [n for n, line in enumerate(text.splitlines(), 1) if line.startswith("# %%")]
     wanted = {starts[cell - 1] + line for cell, line in truth["culprit"]["cause"]}
-    plain = python(script)
-    ended = python(*RUN, *(CHECK if check else ()), "--report", "report.json", script)
+    plain = warm_python(script)
+    ended = warm_python(*RUN, *(CHECK if check else ()), "--report", "report.json", script)
     assert (ended.status, ended.out) == (plain.status, plain.out)
     assert ended.err.startswith(plain.err)
     report = json.loads((tmp_path / "report.json").read_text())
@@ -122,13 +123,13 @@ def test_the_program_ends_as_without_us(text, status, python, tmp_path):
     assert ended == plain
 
 
-def test_a_module_and_a_package_run(python, tmp_path):
+def test_a_module_and_a_package_run(warm_python, tmp_path):
     body = textwrap.indent(FAILS, "    ")
     write(tmp_path, f"def main():\n{body}\nif __name__ == '__main__':\n    main()", "pack/train.py")
     write(tmp_path, "from .train import main\nmain()", "pack/__main__.py")
     write(tmp_path, "", "pack/__init__.py")
     for name in ("pack.train", "pack"):
-        ended = python(*RUN, "-m", name)
+        ended = warm_python(*RUN, "-m", name)
         assert ended.status == 1
         assert "6 │ ◆ y.mul_(2)" in ended.err and "train.py 5 │ ● y = w.exp()" in ended.err
 
@@ -165,11 +166,11 @@ def main():
 """
 
 
-def test_a_program_of_several_files_that_writes_checkpoints_is_verified(python, tmp_path):
+def test_a_program_of_several_files_that_writes_checkpoints_is_verified(warm_python, tmp_path):
     """Its gradients are known to functions of another file than the one that is run."""
     write(tmp_path, TRAINS, "loop.py")
     write(tmp_path, "import loop\nloop.main()")
-    ended = python(*RUN, *CHECK, "--report", "report.json", "train.py", "--epochs", "4")
+    ended = warm_python(*RUN, *CHECK, "--report", "report.json", "train.py", "--epochs", "4")
     assert ended.status == 1
     rewrite = json.loads((tmp_path / "report.json").read_text())["rewrites"][0]
     assert rewrite["outcome"] == "verified", rewrite["outcome_reason"]
@@ -196,12 +197,12 @@ main()
 """
 
 
-def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
+def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(warm_python, tmp_path):
     """Only another run of the program can tell; what started it is no part of it."""
     write(tmp_path, CUTS)
     command = [*RUN[2:], *CHECK, "train.py"]
     starts = f"from autograd_explain.cli import main\nmain({[*map(str, command)]})"
-    ended = python(write(tmp_path, starts, "start.py"))
+    ended = warm_python(write(tmp_path, starts, "start.py"))
     assert ended.status == 0
     assert "autograd_explain · silent_cut" in ended.err
     assert "the gradient of `enc.bias`" in " ".join(ended.err.split())
@@ -209,9 +210,9 @@ def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
     assert "called from train.py:16" in ended.err and "start.py" not in ended.err
 
 
-def test_what_could_not_be_decided_in_time_is_said(python, tmp_path):
+def test_what_could_not_be_decided_in_time_is_said(warm_python, tmp_path):
     script = write(tmp_path, CUTS)
-    ended = python(*RUN, "--check", "--budget", "0.01", script)
+    ended = warm_python(*RUN, "--check", "--budget", "0.01", script)
     assert ended.status == 0 and "silent_cut" not in ended.err
     assert ended.err.startswith("autograd_explain: The code was not run once more")
 
@@ -227,7 +228,7 @@ def test_a_module_fails_as_without_us(python, tmp_path):
         assert ended == plain
 
 
-def test_what_fails_in_us_is_told_without_a_magic(python, tmp_path):
+def test_what_fails_in_us_is_told_without_a_magic(warm_python, tmp_path):
     cause = tmp_path / "causes" / "broken_one"
     cause.mkdir(parents=True)
     body = "PATTERNS = ('acme',)\nMESSAGES = {'acme': 'Acme cannot differentiate'}\nEXAMPLE = {}\n"
@@ -235,26 +236,26 @@ def test_what_fails_in_us_is_told_without_a_magic(python, tmp_path):
     for language in ("en", "ja", "zh"):
         (cause / f"{language}.md").write_text("---\ntitle: T\n---\n## summary\nS\n\n## cause\nC\n")
     script = write(tmp_path, "import torch\nraise RuntimeError('Acme cannot differentiate')")
-    ended = python(*RUN, "--causes", "causes", script)
+    ended = warm_python(*RUN, "--causes", "causes", script)
     line = "autograd_explain: set aside an internal error (diagnose broken_one); KeyError: 'acme'\n"
     assert ended.err.endswith(line) and "%" not in ended.err
 
 
-def test_other_programs_are_told_in_their_words(python, tmp_path):
+def test_other_programs_are_told_in_their_words(warm_python, tmp_path):
     script = write(tmp_path, FAILS)
-    plain = python(script)
-    ended = python(*RUN, "--output-format", "github", "--report", "found.txt", script)
+    plain = warm_python(script)
+    ended = warm_python(*RUN, "--output-format", "github", "--report", "found.txt", script)
     command = ended.err[len(plain.err) :]
     assert ended.err.startswith(plain.err) and command.count("\n") == 1
     assert command.startswith("::error title=autograd_explain%3A saved_value_overwritten,")
     assert "file=train.py,line=5" in command
     assert (tmp_path / "found.txt").read_text() == command
-    ended = python(*RUN, "--output-format", "json", script)
+    ended = warm_python(*RUN, "--output-format", "json", script)
     assert json.loads(ended.err.splitlines()[-1])["id"] == "saved_value_overwritten"
 
 
-def test_what_is_not_tried_says_how_it_would_be(python, tmp_path):
-    ended = python(*RUN, "--check", "--no-verify", write(tmp_path, FAILS))
+def test_what_is_not_tried_says_how_it_would_be(warm_python, tmp_path):
+    ended = warm_python(*RUN, "--check", "--no-verify", write(tmp_path, FAILS))
     assert "not tried: `--verify` would have it tried" in ended.err
 
 
@@ -274,15 +275,15 @@ def test_what_cannot_be_run_is_refused(arguments, said, python, tmp_path):
     assert said in ended.err and "Traceback" not in ended.err
 
 
-def test_what_a_thread_raises_is_explained(python, tmp_path):
+def test_what_a_thread_raises_is_explained(warm_python, tmp_path):
     body = textwrap.indent(FAILS, "    ")
     text = f"import threading\ndef work():\n{body}\nt = threading.Thread(target=work)\n"
-    ended = python(*RUN, write(tmp_path, text + "t.start()\nt.join()\nprint('on')"))
+    ended = warm_python(*RUN, write(tmp_path, text + "t.start()\nt.join()\nprint('on')"))
     assert (ended.status, ended.out) == (0, "on\n")
     assert "Exception in thread" in ended.err and "`y` was overwritten" in ended.err
 
 
-def test_a_warning_is_told_at_the_end(python, tmp_path):
+def test_a_warning_is_told_at_the_end(warm_python, tmp_path):
     text = """
         import torch
         w = torch.ones(3, requires_grad=True)
@@ -290,7 +291,7 @@ def test_a_warning_is_told_at_the_end(python, tmp_path):
         h.sum().backward()
         print(h.grad)
     """
-    ended = python(*RUN, write(tmp_path, text))
+    ended = warm_python(*RUN, write(tmp_path, text))
     assert (ended.status, ended.out) == (0, "None\n")
     assert "autograd_explain · intermediate_grad" in ended.err
 
@@ -312,7 +313,7 @@ def test_an_entry_point_of_ones_own(python, tmp_path):
     assert ended.err.index("RuntimeError") < ended.err.index("`y` was overwritten")
 
 
-def test_explain_in_an_except_block(python, tmp_path):
+def test_explain_in_an_except_block(warm_python, tmp_path):
     text = f"""
 import autograd_explain
 def main():
@@ -323,6 +324,6 @@ except RuntimeError as error:
     found = autograd_explain.explain(error)
     print(found.id, [event["place"]["line"] for event in found.to_dict()["events"]])
 """
-    ended = python(write(tmp_path, text))
+    ended = warm_python(write(tmp_path, text))
     assert ended.status == 0, ended.err
     assert ended.out == "saved_value_overwritten [7, 8, 9]\n"

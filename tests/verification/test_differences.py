@@ -45,6 +45,7 @@ CONSTANT = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HIDDEN)
 def test_a_hidden_write_that_carries_a_derivative_is_not_verified(play, name):
     rewrite = play(MODEL.format(write=HIDDEN[name])).try_out(SAVER)
@@ -108,6 +109,7 @@ CONFIRMED = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", CONFIRMED)
 def test_each_leaf_is_moved_for_its_last_backward(play, name):
     line, loss = CONFIRMED[name]
