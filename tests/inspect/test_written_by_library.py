@@ -21,6 +21,15 @@ class Normalize:
     def __call__(self, image):
         return scaled(image, self.mean)
 
+class Mix:
+    def __call__(self, image, label):
+        image.mul_(0.5)
+        return image, label
+
+class Net(torch.nn.Module):
+    def forward(self, image):
+        return image * image
+
 def scaled(image, mean):
     mean = torch.as_tensor(mean)
     return image[0].sub_(mean) if image.dim() == 3 else image.sub_(mean)
@@ -61,3 +70,27 @@ def test_named_at_the_users_call_and_given_a_copy(prepare: str, image: str, caus
     place = diagnosis.finding.place(What.CHANGED)
     assert place is not None and ("prepare" in place.source or "scaled" in place.source)
     assert run_cells(edited(cells, diagnosis.rewrites[0]))["found"] is not None
+
+
+def test_of_several_arguments_the_written_one_is_copied() -> None:
+    """The call before had another number of arguments."""
+    cells = """# %%
+import torch
+from somelib import *
+net, mix, w = Net(), Mix(), torch.ones(3, requires_grad=True)
+def clean(image, label):
+    return (net(image) * w).sum()
+def mixed(image, label):
+    image, label = mix(image, label)
+    return (image * w * label).sum()
+def train():
+    for x, y in [(torch.rand(3), torch.ones(3))]:
+        loss = clean(x, y) + (x * w).sum() + mixed(x, y)
+        loss.backward()
+        return w.grad
+# %%
+found = train()
+"""
+    diagnosis = explained(cells_of(cells))
+    assert "mix(image.clone(), label)" in diagnosis.rewrites[0].edits[0].new_source
+    assert run_cells(edited(cells_of(cells), diagnosis.rewrites[0]))["found"] is not None

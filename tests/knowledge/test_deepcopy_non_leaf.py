@@ -48,6 +48,25 @@ def test_nothing_takes_the_graph_of_what_another_method_reads() -> None:
     assert edits and not any("detach()" in text or "nn.Parameter" in text for text in edits)
 
 
+READS = {
+    "a number of it is shown": ("print(model.tokens.abs().mean().item())", True),
+    "an average of it, unrecorded": ("with torch.no_grad():\n    mean = model.tokens.mean()", True),
+    "the one by which it is trained": ("loss = float(model.tokens.sum().backward() or 0)", False),
+    "a function that may train": ("loss = float(train(model.tokens))", False),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_kept_without_its_graph_where_it_is_only_looked_at(read: str) -> None:
+    """A line behind the copy goes on reading it: dropped, there would be nothing."""
+    line, looks = READS[read]
+    train = "def train(x):\n    x.sum().backward()\n    return x.mean()\n"
+    model = MODEL.replace("self.tokens = self", "self.tokens = x = self")
+    model = model.replace("self.head(self.tokens)", "self.head(x)").replace("self.tokens)", "None)")
+    found = explained(cells_of(f"{model}{train}{line}\n"))
+    assert [r.fix for r in found.rewrites][:1] == ["detach" if looks else "drop"]
+
+
 START = """# %%
 import copy
 import torch

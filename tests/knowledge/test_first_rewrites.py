@@ -64,6 +64,30 @@ for step in range(2):
 """
 PROGRAMS = (
     Program(
+        "a projection in each forward, of what two operations saved: both get a copy",
+        """
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.u, self.lin = nn.Parameter(torch.rand(3)), nn.Linear(3, 3)
+    def forward(self, z):
+        with torch.no_grad():
+            self.u.div_(self.u.sum())
+        h = torch.tanh(self.lin(z))
+        out = h * self.u
+        return out + torch.log1p((h @ self.u) ** 2).mean()
+flow, x = Flow(), torch.rand(4, 3)
+# %%
+loss = sum(flow(x).square().mean() for _ in range(3))
+loss.backward()
+""",
+        "saved_value_overwritten",
+        (
+            "out = h * self.u.clone()",
+            "return out + torch.log1p((h @ self.u.clone()) ** 2).mean()",
+        ),
+    ),
+    Program(
         "losses of one forward pass, gone back from in turn",
         TASKS
         + "    parts, found = losses(torch.rand(6, 5)), []\n    for i, loss in parts.items():\n"

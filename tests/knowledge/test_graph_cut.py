@@ -555,6 +555,69 @@ def test_each_switch_of_a_round_that_nothing_takes_back(tmp_path: Path) -> None:
         run(repaired)
 
 
+MERGED = """
+import torch
+from torch import nn
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.merged = base.requires_grad_(False), False
+        self.down = nn.Parameter(torch.rand_like(base.weight))
+    def forward(self, x):
+        out = self.base(x)
+        return out if self.merged else out + x @ self.down.T
+    def merge(self):
+        self.base.weight.data += self.down.data
+        self.merged = True
+    def unmerge(self):
+        self.base.weight.data -= self.down.data
+        self.merged = False
+"""
+EVALUATED = """
+from mergelib import Adapter
+model = Adapter(nn.Linear(3, 1))
+# %%
+def evaluate(model, x):
+    model.merge()
+    with torch.no_grad():
+        value = model(x).mean()
+    return value.item()
+def train(model, x):
+    loss = model(x).square().mean()
+    loss.backward()
+# %%
+for epoch in range(2):
+    train(model, torch.rand(4, 3))
+    evaluate(model, torch.rand(4, 3))
+"""
+
+
+def test_what_a_package_left_switched_after_an_evaluation(tmp_path: Path) -> None:
+    with installed(tmp_path, "mergelib", MERGED):
+        cells = cells_of(TORCH + "# %%" + EVALUATED)
+        diagnosis = explained(cells)
+        place = diagnosis.finding.place(What.CAUSE)
+        assert diagnosis.finding.variant == "not_undone"
+        assert place is not None and place.source == "model.merge()"
+        repaired = edited(cells, diagnosis.rewrites[0])
+        assert "model.unmerge()" in added(cells, repaired)
+        run(repaired)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    evaluate(model", "evaluate(model"),  # behind the loop
+        ("value = model(x).mean()\n", "value = model(x).mean()\n    model.unmerge()\n"),
+    ],
+)
+def test_no_blame_for_what_came_later_or_was_taken_back(tmp_path: Path, old: str, new: str) -> None:
+    library = MERGED.replace("x @ self.down.T", "(x @ self.down.T).data")
+    with installed(tmp_path, "mergelib", library):
+        diagnosis = explained(cells_of(TORCH + "# %%" + EVALUATED.replace(old, new)))
+        assert diagnosis.finding.variant != "not_undone"
+
+
 HELPED = """
 class Critic(nn.Module):
     def __init__(self):

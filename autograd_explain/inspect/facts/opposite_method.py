@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ...isolation.type_checks import class_attribute
 from ...model import Place
-from ...program import is_installed
+from ...program import Source, is_installed
 from ..scene import Scene
 
 _PAIRS = (("disable", "enable"), ("enable", "disable"))
@@ -32,34 +32,62 @@ def opposite_method(scene: Scene, place: Place) -> str:
     return ""
 
 
-def never_taken_back(scene: Scene) -> tuple[Place, str] | None:
+def never_taken_back(scene: Scene, *, flags: bool = True) -> tuple[Place, str] | None:
     """The call of a library's method that sets `requires_grad` and that no call of the opposite
-    one, with the same arguments, takes back, and that method: the newest such call."""
+    one, with the same arguments, takes back, and that method: the newest such call.  Without
+    `flags` that of any method with an `un…` beside it, which may have run before what failed."""
     made = {ast.unparse(node) for _, node in scene.index.nodes(ast.Call)}
     for source, node in scene.index.nodes(ast.Expr, newest_first=True):
         call = node.value
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
-        if not _sets_flags(scene, call.func.attr):
+        method, found = call.func.attr, list(_of_packages(scene, call.func.attr))
+        if not any(map(_sets_flags, found)) if flags else not found:
             continue
         place = source.place(node.lineno, None, node)
         other = opposite_method(scene, place)
+        fits = flags or (other == f"un{method}" and _came_first(scene, source, node))
         back = ast.Call(ast.Attribute(call.func.value, other), call.args, call.keywords)
-        if other and ast.unparse(back) not in made:
+        if other and fits and ast.unparse(back) not in made:
             return place, other
     return None
 
 
-def _sets_flags(scene: Scene, method: str) -> bool:
-    """Whether a method of a module of the program is a library's and sets `requires_grad`."""
+def _of_packages(scene: Scene, method: str) -> Iterator[types.FunctionType]:
+    """The methods of this name that modules of the program have of a package, not of their own or
+    of torch's base class."""
     kinds = {type(module) for _, module in scene.names.held_modules}
     for function in {class_attribute(kind, method) for kind in kinds}:
         inner = inspect.unwrap(function) if isinstance(function, types.FunctionType) else None
         if isinstance(inner, types.FunctionType) and is_installed(inner.__code__.co_filename):
-            with suppress(OSError, TypeError):
-                if ".requires_grad = " in inspect.getsource(inner):
-                    return True
+            yield inner
+
+
+def _sets_flags(method: types.FunctionType) -> bool:
+    with suppress(OSError, TypeError):
+        return ".requires_grad = " in inspect.getsource(method)
     return False
+
+
+def _came_first(scene: Scene, source: Source, node: ast.stmt) -> bool:
+    """Whether a statement, or a call of the function that it stands in, may have run before what
+    failed."""
+    function, own = source.function_around(node), _is_before(scene, source, node)
+    calls = () if function is None else tuple(scene.index.calls_of(function.name))
+    return any(_is_before(scene, *c) is not False for c in calls) if own is None else own
+
+
+def _is_before(scene: Scene, source: Source, node: ast.expr | ast.stmt) -> bool | None:
+    """Whether a node stands before what failed in one function, or in a loop around both; None
+    where nothing failed there."""
+    function = source.function_around(node)
+    for place in scene.path:
+        if scene.program.source_at(place) is source and source.function_at(place) is function:
+            loops = (n for n in source.around(node) if isinstance(n, (ast.For, ast.While)))
+            failed = place.line - source.offset
+            again = any(n.lineno <= failed <= (n.end_lineno or 0) for n in loops)
+            return again or node.lineno <= failed
+    return None
 
 
 def _opposites(method: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import torch
@@ -35,23 +35,28 @@ class Overwrite:
     """A saved tensor that was written before backward needed it.
 
     `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
-    `optimizers` are the user's optimizers that update this tensor, by name; `savers` is how many
-    statements saved a part of it that was overwritten since.  `stepped` is false where the steps of
-    the program are known and none came after `maker`.  `in_library` says that `maker` is a call of
-    a library's, inside which it was saved.
+    `optimizers` are the user's optimizers that update this tensor, by name; `beside` is each
+    operation that saved a part of it that was overwritten since, with that part.  `stepped` is
+    false where the steps of the program are known and none came after `maker`.  `in_library` says
+    that `maker` is a call of a library's, inside which it was saved.
     """
 
     saved: SavedTensor
     maker: TraceEvent | None
     writes: tuple[TraceEvent, ...]
     optimizers: tuple[str, ...]
-    savers: int = 1
+    beside: tuple[tuple[SavedTensor, TraceEvent], ...] = ()
     stepped: bool = True
     in_library: bool = False
 
     @property
     def guilty(self) -> TraceEvent | None:
         return self.writes[0] if self.writes else None
+
+    @property
+    def savers(self) -> int:
+        """How many operations saved a part of it that was overwritten since."""
+        return max(len(self.beside), 1)
 
     @property
     def alias(self) -> bool:
@@ -91,7 +96,7 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
         maker or told.saver,
         writes or told.writes,
         tuple(name for name, _ in holders),
-        _savers(scene, saved),
+        tuple(_savers(scene, saved)),
         _may_have_stepped(scene, maker),
         in_library=maker is None and told.saver is not None,
     )
@@ -174,16 +179,30 @@ def _other_name(write: TraceEvent, first: TraceEvent) -> bool:
     return write.op != "step" and bool(made) and made != before
 
 
-def _savers(scene: Scene, saved: SavedTensor) -> int:
-    """How many different operations of the program saved memory of the overwritten tensor."""
+def _savers(scene: Scene, saved: SavedTensor) -> Iterator[tuple[SavedTensor, TraceEvent]]:
+    """The different operations of the program that saved memory of the overwritten tensor."""
     found = set()
     for other in islice(scene.graph.overwritten(), _MANY):
         shared = shares_memory(other.tensor, saved.tensor)
         maker = scene.history.maker(other.node) if shared else None
         if maker is not None:
             where = maker.place
-            found.add((where.line_id, where.span, other.node.name, other.name))
-    return max(len(found), 1)
+            key = where.line_id, where.span, other.node.name, other.name
+            if key not in found:
+                found.add(key)
+                yield other, maker
+
+
+def read_operands(
+    scene: Scene, overwrite: Overwrite, names: Sequence[str]
+) -> tuple[tuple[Place, str], ...]:
+    """The statements of several operations that saved it, with what each reads it as; () where one
+    is not known to have read it."""
+    each = (replace(overwrite, saved=saved, maker=maker) for saved, maker in overwrite.beside)
+    read = [(o.maker.place, read_operand(o, names)) for o in each if o.maker is not None]
+    known = len(read) > 1 and all(operand for _, operand in read)
+    once = {(id(scene.program.statement_at(p)), operand): (p, operand) for p, operand in read}
+    return tuple(once.values()) if known else ()
 
 
 def _fitting(scene: Scene) -> Iterator[SavedTensor]:

@@ -72,9 +72,10 @@ class Operations:
         special = walk.special(function)
         if special is not None:
             return self.run(site, special, args, kwargs, name or _name_of(function))
+        if not site.in_library:
+            walk.given = site, (*args, *kwargs.values())
         if not site.in_library and walk.libraries.is_inside(function):
             called = walk.stays_out(site, function, args, kwargs)
-            walk.given = (*args, *kwargs.values())
             if called or walk.calls_back(site):
                 if not called:
                     self.follow(site, function, args, kwargs)
@@ -348,7 +349,8 @@ class Operations:
         )
         call, given = site, inputs
         if site.in_library:
-            call, given = next(s for s in reversed(walk.stack) if not s.in_library), walk.given
+            call = next(s for s in reversed(walk.stack) if not s.in_library)
+            given = walk.given[1] if walk.given[0] is call else ()
         step.writes.extend(
             ShadowWrite(step, *moved, _name_in(call, given, moved[0])) for moved in writes
         )

@@ -81,8 +81,8 @@ class ShadowState:
         self.making = False
         #: the live objects that correspond to those that are being made, None for what is gone
         self.made: list[Any] = []
-        #: what the user's call of a library that is open was given
-        self.given: tuple[Any, ...] = ()
+        #: the user's call that is open in a library, and what it was given
+        self.given: tuple[Site | None, tuple[Any, ...]] = None, ()
         #: live tensors that numbers had to be invented for
         self.invented = 0
         # A script has a file, a module run as one a package: relative imports ask for it.

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.cut_kinds import cut_of, is_about_shape
+from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -23,6 +25,7 @@ from autograd_explain.inspect.facts.torch_call import (
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
+from autograd_explain.program import Source, called_name
 
 from .old_norm import OldNorm, old_norm
 from .unrecorded import untrained_makers
@@ -218,5 +221,23 @@ def _nothing(node: ast.AST) -> bool:
 
 
 def _looks_back(scene: Scene, attribute: str, stored: list[ExprAt]) -> bool:
-    """Whether one statement stores the value and nothing reads it."""
-    return len(stored) == 1 and not any(scene.index.reads(attribute))
+    """Whether one statement stores the value and nothing takes a gradient through it."""
+    reads = (scene.slicer.at(*read) for read in scene.index.reads(attribute))
+    return len(stored) == 1 and all(_only_looks(scene, read) for read in reads)
+
+
+def _only_looks(scene: Scene, read: ExprAt) -> bool:
+    """Whether the expression around a read takes numbers alone of it, or nothing is recorded."""
+    source = read.scope.source
+    for outer in source.around(read.node):
+        trains = isinstance(outer, ast.Call) and _may_train(scene, source, outer)
+        if trains or not isinstance(outer, ast.expr):
+            break
+        if is_about_shape(outer) or cut_of(scene.slicer, scene.slicer.at(source, outer)):
+            return True
+    return switched_off_around(scene.slicer, read) is not None
+
+
+def _may_train(scene: Scene, source: Source, call: ast.Call) -> bool:
+    """Whether a call goes backward, or a function of the program's may."""
+    return called_name(call) == "backward" or scene.index.called(source, call) is not None

@@ -372,6 +372,9 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
 def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:
     """Nothing behind the value ever required grad, as far as the source shows."""
     leaf = missing_flag(scene, found.root)
+    left = never_taken_back(scene, flags=False) if leaf is None and found.trace.carries else None
+    if left is not None:
+        return _of_left_switched(scene, found, *left)
     names = () if leaf is None else leaf.names
     return _finding(
         scene,
@@ -383,6 +386,24 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:
         Details(missing=None if leaf is None else Missing.FLAG),
         tensor=names[0] if names else "",
         operation="" if leaf is None else leaf.maker.text,
+    )
+
+
+def _of_left_switched(
+    scene: Scene, found: NoGraph, place: Place, opposite: str
+) -> Finding[Details]:
+    """Something that requires grad is behind the value, and a library's module was left switched:
+    adapters that are merged into frozen weights."""
+    return _finding(
+        scene,
+        found,
+        (),
+        [Event(What.CAUSE, place)],
+        Confidence.GENERAL,
+        "not_undone",
+        Details(opposite=opposite),
+        operation=place.source,
+        opposite=opposite,
     )
 
 

@@ -14,6 +14,7 @@ from autograd_explain.inspect.facts.overwrite import (
     further_writes,
     is_parameter,
     read_operand,
+    read_operands,
     saving_lines,
 )
 from autograd_explain.inspect.facts.statements import writes_in
@@ -72,6 +73,8 @@ class Details:
     holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
     untrained: Place | None = None  #: the call of the module it belongs to, if nothing trains that
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
+    #: where each of several savers read it, and as what
+    operands: tuple[tuple[Place, str], ...] = ()
     gains_graph: bool = False  #: it had no graph until it was written
 
 
@@ -135,6 +138,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
+        operands=read_operands(scene, found, names),
         tuples=_tuples(scene, guilty, further),
         gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
     )

@@ -18,7 +18,7 @@ from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_a
 from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, expression_of
 from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.transforms.call_edits import called_sooner
 from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
@@ -127,7 +127,6 @@ def _candidates(site: Site[Details]) -> Fixes:
     elif write is not None:
         ways = list(_at_the_write(site, write))
     yield from ways
-    # One of several savers with a copy: the next one would fail.
     if site.details.savers == 1 or not any(edits for _, edits in ways):
         yield from _at_the_saver(site)
 
@@ -266,8 +265,11 @@ def _at_the_saver(site: Site[Details]) -> Fixes:
     if site.details.is_result:
         yield "clone_result", clone_result(site.program, saver)
     elif site.details.operand:
-        operand, detached = site.details.operand, site.details.gains_graph
-        yield "clone_operand", clone_operand(site.program, saver, operand, detached=detached)
+        # One of several savers with a copy: the next one would fail.
+        operands = site.details.operands or ((saver, site.details.operand),)
+        copied = partial(clone_operand, detached=site.details.gains_graph)
+        steps = ((partial(copied, operand=operand), place) for place, operand in operands)
+        yield "clone_operand", each(site.program, steps)
 
 
 def _within(site: Site[Details], saver: Place) -> bool:
