@@ -48,8 +48,11 @@ class Recorded(Protocol):
 
     def history(self, program: Program) -> History: ...
 
-    def cuts_behind(self, tensor: torch.Tensor, program: Program) -> tuple[TraceEvent, ...]:
-        """Where the values of a live tensor left the graph, the last such call first."""
+    def cuts_behind(
+        self, tensor: torch.Tensor | None, program: Program, leaf: torch.Tensor | None = None
+    ) -> tuple[TraceEvent, ...]:
+        """Where the values of a live tensor left the graph, or of anything that a backward went
+        back from, the last such call first; with `leaf` only those below that."""
         ...
 
 

@@ -159,10 +159,13 @@ class Recording:
     def moments(self, program: Program) -> SiteReader:
         return SiteReader(self.sites, self.operations.names, program)
 
-    def cuts_behind(self, tensor: torch.Tensor, program: Program) -> tuple[TraceEvent, ...]:
-        """Where the values of a live tensor left the graph, the last such call first."""
+    def cuts_behind(
+        self, tensor: torch.Tensor | None, program: Program, leaf: torch.Tensor | None = None
+    ) -> tuple[TraceEvent, ...]:
+        """Where the values of a live tensor left the graph, or of anything that a backward went
+        back from, the last such call first; with `leaf` only those below that."""
         with quiet():
-            cuts = self.suspicion.cuts.behind(tensor)
+            cuts = self.suspicion.cuts.behind(tensor, leaf)
         moments = self.moments(program)
         found = (moments.made(cut.site, cut.clock) for cut in cuts)
         return tuple(m for m in found if m is not None)

@@ -5,9 +5,13 @@ A row is a notebook, the name shown first, and the lines that the rewrite brings
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited, explained, play
+from notebook import installed
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
@@ -272,3 +276,43 @@ def test_a_gradient_is_kept_where_it_is_read_not_in_every_call() -> None:
     cells = cells_of(TORCH + "# %%" + TWICE)
     repaired = edited(cells, explained(cells).rewrites[0])
     assert "crate.w.retain_grad()\ncrate.w.exp()" in repaired[-1]
+
+
+MAPS = """import torch
+from torch import nn
+from types import SimpleNamespace
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+    def forward(self, x):
+        return SimpleNamespace(maps=(self.layer(x).tanh(),))
+"""
+LEFT = """
+from types import SimpleNamespace
+from torch.utils.data import DataLoader
+from encoders import Encoder
+rows, net = torch.rand(4, 3, requires_grad=True), Encoder()
+def packed(parts):
+    return SimpleNamespace(x=torch.stack(parts))
+loader = DataLoader(list(rows), batch_size=2, collate_fn=packed)
+# %%
+for batch in loader:
+    out = net(batch.x)
+    out.maps[0].sum().backward()
+    print({read}.grad)
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "line"), [("out.maps[0]", "out = net(batch.x)"), ("batch.x", "for batch in loader:")]
+)
+def test_a_part_of_what_a_package_gave_is_told_where_it_was_got(
+    tmp_path: Path, read: str, line: str
+) -> None:
+    cells = cells_of(TORCH + "# %%" + LEFT.format(read=read))
+    with installed(tmp_path, "encoders", MAPS):
+        found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == line
+    assert f"{read}.retain_grad()" in edited(cells, found.rewrites[0])[-1]

@@ -7,7 +7,7 @@ rewrite brings in, "" where none is honest.
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, explained
+from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
 
 from autograd_explain.model import What
@@ -90,3 +90,15 @@ def test_program(name: str) -> None:
 def test_a_part_that_takes_no_part() -> None:
     text = "dec(torch.rand(2, 3)).sum().backward()\nprint(enc.weight.grad.norm())\n"
     assert explained(cells_of(START + text)).finding.cause == "no_gradient_yet"
+
+
+def test_what_a_watched_cell_has_cut_is_told_where_no_text_leads_there() -> None:
+    text = (
+        "for _ in range(2):\n    dec.bias = nn.Parameter(enc(x).mean(1)[:4])\n"
+        "    loss = dec(torch.rand(2, 3)).square().mean()\n    loss.backward()\n"
+        "print(enc.weight.grad.norm())\n"
+    )
+    found = play(cells_of(START + text), watched=True).diagnosis
+    assert found is not None and found.finding.cause == "silent_cut"
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == "dec.bias = nn.Parameter(enc(x).mean(1)[:4])"

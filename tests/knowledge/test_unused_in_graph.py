@@ -312,3 +312,31 @@ slope = torch.autograd.grad(loss, feats)[0]
     repaired = edited(cells, found.rewrites[0])
     assert "loss = energy(x, feats=feats)" in repaired[1]
     run(repaired)
+
+
+@pytest.mark.parametrize(
+    ("write", "rewritten"),
+    [
+        ("nn.utils.vector_to_parameters(maker(z), head.parameters())", False),
+        ("head.weight = nn.Parameter(maker(z)[:6].view(2, 3))", True),
+    ],
+)
+def test_a_line_that_was_seen_to_take_the_values_out_of_the_graph(
+    write: str, rewritten: bool
+) -> None:
+    text = f"""# %%
+import torch
+from torch import nn
+maker, head = nn.Linear(2, 8), nn.Linear(3, 2)
+def predict(z, x):
+    {write}
+    return head(x)
+# %%
+out = predict(torch.ones(2), torch.ones(1, 3)).sum()
+grads = torch.autograd.grad(out, list(maker.parameters()))
+"""
+    found = play(cells_of(text), watched=True).diagnosis
+    assert found is not None and found.finding.variant == "cut"
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == write
+    assert any(r.fix == "uncut" for r in found.rewrites) is rewritten

@@ -44,6 +44,21 @@ class Solve(torch.autograd.Function):
 
 PROGRAMS = (
     Silent(
+        "generated weights that a penalty is taken of, too",
+        (
+            HEAD + "from torch.nn.utils import vector_to_parameters\n"
+            "maker, head = nn.Linear(2, 8), nn.Linear(3, 2)\n"
+            "opt = torch.optim.SGD(maker.parameters(), lr=0.1)",
+            "for _ in range(3):\n    opt.zero_grad()\n    theta = maker(torch.ones(2))\n"
+            "    vector_to_parameters(theta, head.parameters())\n"
+            "    loss = head(torch.ones(4, 3)).square().mean() + 0.1 * theta.square().mean()\n"
+            "    loss.backward()\n    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "vector_to_parameters(theta, head.parameters())", "backward": "loss.backward()"},
+        "partial",
+    ),
+    Silent(
         "a loss of deep copies, while the optimizer steps what they were copied of",
         (
             _TWO + "import copy\n" + _HELD,

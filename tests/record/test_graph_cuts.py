@@ -194,3 +194,37 @@ def test_a_choice_beside_what_has_a_graph(name: str) -> None:
 def test_a_rate_that_is_only_logged_is_no_term() -> None:
     loop = LOSS.format("(out.argmax(1) != 0).float().mean()").replace(" + term", "")
     assert signals((MODEL, loop)) == []
+
+
+COPIES = {
+    "a moving average": "vector_to_parameters(0.9 * flat(copied) + 0.1 * flat(net), own)",
+    "the weights as they are": "vector_to_parameters(flat(net), own)",
+    "a step of a search": "vector_to_parameters(1.01 * flat(net), list(net.parameters()))",
+    "a bank of what the last round gave": "bank.data[:] = out",
+}
+COPIED = """\
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+def flat(module):
+    return parameters_to_vector(module.parameters())
+copied, bank = copy.deepcopy(net), nn.Parameter(torch.zeros(3, 4))
+own, out = list(copied.parameters()), net(x)
+for _ in range(3):
+    {before}
+    opt.zero_grad()
+    out = net(x)
+    loss = (out * copied(x)).sum() + (out * bank).sum() + head(out[:, :1]).sum()
+    loss.backward()
+    {after}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_weights_that_are_no_result_of_the_round(name: str) -> None:
+    assert signals((MODEL, COPIED.format(before=COPIES[name], after="pass"))) == []
+
+
+def test_generated_weights_whose_gradient_is_handed_on() -> None:
+    made = "vector_to_parameters(flat(net) * net(x).mean(), own)"
+    for after, told in (("pass", 1), ("[p.grad for p in own]", 0)):
+        assert len(signals((MODEL, COPIED.format(before=made, after=after)))) == told

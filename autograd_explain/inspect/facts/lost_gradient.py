@@ -1,4 +1,5 @@
-"""Where a loss that went backward lost a leaf that got no gradient, as the text tells it."""
+"""Where a loss that went backward lost a leaf that got no gradient, as the text tells it, or a
+recording."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ...nodes import GraphTraversal, start_of
 from ..dataflow import ExprAt
 from ..dataflow.gradient_trace import Cut
 from ..scene import Scene
-from .expressions import computation
+from .expressions import computation, expression_at
+from .observed_cuts import observed_cuts
 from .torch_call import calls_in, gone_back_from
 
 _MANY = 2_000
@@ -39,7 +41,9 @@ def _lost_behind(scene: Scene, leaf: torch.Tensor) -> Cut | None:
             cut = scene.gradient_tracer.cut_at(spot)
             if cut is not None and behind.leads(spot):
                 return cut
-    return None
+    seen = (expression_at(scene, cut.place) for cut in observed_cuts(scene, leaf))
+    cuts = (scene.gradient_tracer.cut_at(spot) for spot in seen if spot is not None)
+    return next((cut for cut in cuts if cut is not None), None)
 
 
 class _Behind:

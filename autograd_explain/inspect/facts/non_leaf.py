@@ -13,11 +13,13 @@ from typing import Any
 
 import torch
 
+from ...isolation.type_checks import is_a
 from ...model import Event, Relation, Role, TensorFact, What
 from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.grad_mode import switched_off_around
+from ..dataflow.reaching_definitions import Each
 from ..scene import Scene
 from .expressions import computation
 from .replaced_leaf import ReplacedLeaf, replaced_leaf
@@ -42,7 +44,8 @@ class NonLeaf:
 
     `leaf` is the only leaf behind it, reached through few one-input nodes; None where the tensor
     depends on several. `leaf_names` are the leaf's live names, () for one that nothing names.
-    `replaced` where the program updates a leaf by giving its name this new tensor.
+    `replaced` where the program updates a leaf by giving its name this new tensor.  `computed` is
+    the call that made it where `maker` only reads it of what a package's call gave.
     """
 
     tensor: torch.Tensor
@@ -53,6 +56,7 @@ class NonLeaf:
     between: Between | None
     stored: tuple[str, ...] = ()
     replaced: ReplacedLeaf | None = None
+    computed: ExprAt | None = None
 
     @property
     def lost_leaf(self) -> bool:
@@ -101,14 +105,19 @@ def analyse(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> NonLeaf
     between = None if leaf is None else _between(tensor, leaf)
     stored = () if maker is None else stored_names(scene, maker)
     replaced = None if maker is None or shown is None else replaced_leaf(scene, maker, shown)
-    return NonLeaf(tensor, shown, maker, leaf, names, between, stored, replaced)
+    read = maker or shown
+    node = "" if tensor.grad_fn is None else tensor.grad_fn.name()
+    computed = (None if read is None else left_by(scene, read, node)) or maker
+    return NonLeaf(tensor, shown, maker, leaf, names, between, stored, replaced, computed)
 
 
 def events(scene: Scene, found: NonLeaf, op: str | None) -> tuple[Event, ...]:
     """The statement that made the tensor, and the one that named what a function returned."""
-    if found.maker is None:
+    if found.computed is None:
         return ()
-    cause = scene.event_at(What.CAUSE, found.maker, op)
+    cause = scene.event_at(What.CAUSE, found.computed, op)
+    if found.maker is None:
+        return (cause,)
     named = [] if found.stored else [_named(scene, s) for s in reversed(found.maker.via)]
     leaf = None if found.leaf_names else _leaf_maker(scene, found.maker)
     made = [] if leaf is None else [scene.event_at(What.CREATED, leaf, relation=Relation.LEAF)]
@@ -159,6 +168,28 @@ def _maker(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> ExprAt |
     stored = [m for m in makers if isinstance(m.node, ast.Name) and m.function is not None]
     only = [*computing, *stored]
     return only[0] if len(only) == 1 and len(makers) == 1 else None
+
+
+def left_by(scene: Scene, read: ExprAt, node: str) -> ExprAt | None:
+    """`model(x)` of `out.maps`, where a package's call left what is read, and the loader that gave
+    `batch` of `batch.x` for each round.  `node` may have been made by the reading."""
+    spot = read
+    while isinstance(spot.node, _READS) and not fits_node(spot.node, node):
+        owner = spot.inside(spot.node.value)
+        if is_a(scene.slicer.value(owner), (torch.Tensor, torch.nn.Module)):
+            return None
+        made = scene.slicer.makers(owner)
+        if len(made) != 1 or made[0].node is owner.node:
+            return None
+        spot = made[0]
+    if spot is read or not isinstance(spot.node, ast.Call):
+        return None
+    looped = bool(spot.path) and spot.path[0] is Each.ITEM and bool(spot.via)
+    around = spot.scope.source.parents.get(spot.node)
+    return spot.via[-1] if looped and getattr(around, "iter", None) is not spot.node else spot
+
+
+_READS = (ast.Attribute, ast.Subscript)
 
 
 def _unrecorded(scene: Scene, maker: ExprAt) -> bool:

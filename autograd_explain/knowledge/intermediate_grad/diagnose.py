@@ -11,6 +11,7 @@ from autograd_explain.inspect.facts.grad_access import (
     unseen_read,
     whole_with_gradient,
 )
+from autograd_explain.inspect.facts.non_leaf import left_by
 from autograd_explain.inspect.facts.property_leaves import leaves_of_property
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
@@ -31,6 +32,7 @@ class Details:
     of_whole: bool = False
     read: Place | None = None  #: the property that was read, where
     leaf: str = ""  #: the one leaf that it is computed from
+    inside: bool = False  #: what is told as its maker gave an object that it is a part of
 
 
 EXAMPLE = {
@@ -50,7 +52,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if found.lost_leaf or found.renamed_leaf:
         return None
     facts, made = told(scene, found)
-    culprit, maker = facts[0], found.maker
+    culprit, maker = facts[0], found.computed
     return Finding(
         cause="intermediate_grad",
         confidence=Confidence.PROVEN,
@@ -65,7 +67,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=facts,
         events=(*(made or _read(scene)), scene.failed()),
         variant="root" if is_started_from(scene, found) else "",
-        details=Details(whole_with_gradient(scene) is not None),
+        details=Details(
+            whole_with_gradient(scene) is not None, inside=found.computed is not found.maker
+        ),
     )
 
 
@@ -88,7 +92,8 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
             variant="property",
             details=Details(read=place, leaf=leaf),
         )
-    at = maker or shown
+    left = None if shown is None else left_by(scene, maker or shown, "")
+    at = left or maker or shown
     made = () if at is None else (scene.event_at(What.CAUSE, at),)
     of_whole = whole_with_gradient(scene) is not None
     return Finding(
@@ -104,7 +109,7 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(tensor,),
         events=(*made, scene.failed()),
-        details=Details(of_whole),
+        details=Details(of_whole, inside=left is not None),
     )
 
 

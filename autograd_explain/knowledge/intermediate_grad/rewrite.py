@@ -13,6 +13,6 @@ propose: Propose[Details] = by_table(
         lambda s: s.at(s.details.read).replaced("{leaf}", leaf=s.details.leaf),
         changes=True,
     ),
-    Fix("retain_grad", lambda s: retained(s.program, s.finding)),
+    Fix("retain_grad", lambda s: retained(s.program, s.finding, inside=s.details.inside)),
     at=What.FAILED,
 )

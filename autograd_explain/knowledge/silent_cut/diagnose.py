@@ -221,7 +221,7 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
 #: Straight-through sums with the `detach` in the wrong place.
 _SUMS = ("swapped", "stopped_sum")
 #: Of a loss, where other terms give a gradient.
-_TERMS = ("term", "unused")
+_TERMS = ("term", "unused", "partial")
 _WAYS = ("copy", "written", "no_grad", "operation", "sample", *_TERMS, *_SUMS)
 _OF_LIBRARY = ("library", "off_in_library")
 _WITHOUT_REWRITE = ("no_grad", "operation", "sample", *_TERMS, *_SUMS, "function", *_OF_LIBRARY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,8 @@ from autograd_explain.inspect.dataflow import CutKind, ExprAt, Off
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.grad_mode import OffBy, switched_off_around
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
-from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.expressions import computation, expression_at
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Event, What
 from autograd_explain.program import called_name
@@ -94,6 +95,13 @@ def copied_modules(
         if isinstance(module, torch.nn.Module) and any(p is tensor for p in module.parameters()):
             found.setdefault(id(made.node), CutBetween(CutKind.COPY, made))
     return tuple(found.values())
+
+
+def cuts_at(scene: Scene, seen: Sequence[TraceEvent]) -> tuple[CutBetween, ...]:
+    """Those calls, of which it was seen that the values left the graph there, that say so."""
+    spots = (None if m.inside else expression_at(scene, m.place) for m in seen)
+    found = (None if spot is None else _cut(scene, spot) for spot in spots)
+    return tuple(cut for cut in found if cut is not None)
 
 
 def _live(scene: Scene, spot: ExprAt) -> object:

@@ -19,6 +19,7 @@ from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
 from autograd_explain.inspect.facts.non_leaf import only_leaf
 from autograd_explain.inspect.facts.numbers_given import Kept, NumbersGiven
+from autograd_explain.inspect.facts.observed_cuts import observed_cuts
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
     best_name,
@@ -30,9 +31,11 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.facts.value_names import name_seen_at
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
+    Certainty,
     Confidence,
     Event,
     Finding,
@@ -43,7 +46,14 @@ from autograd_explain.model import (
     label,
 )
 
-from .cut_between import CutBetween, chooses, copied_modules, cut_event, cuts_between
+from .cut_between import (
+    CutBetween,
+    chooses,
+    copied_modules,
+    cut_event,
+    cuts_at,
+    cuts_between,
+)
 from .exchanged import Exchange, exchanged_by
 from .kept_numbers import kept_numbers
 from .made_again import Handed, MadeAgain, made_again
@@ -112,6 +122,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     again = None if cuts else made_again(scene, roots, shown, tensor)
     if tensor is not None and shown is not None and again is not None:
         return _of_again(scene, scene.fact(Role.CULPRIT, tensor, shown.text), roots, again)
+    seen = () if cuts or tensor is None else observed_cuts(scene, tensor, scene.roots)
+    cuts = cuts or cuts_at(scene, seen)
+    if tensor is not None and seen and not cuts:
+        name = shown.text if shown is not None else ""
+        return _of_seen(scene, scene.fact(Role.CULPRIT, tensor, name), roots, seen[0])
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None
@@ -199,6 +214,15 @@ def _of_package(
     """A package gives the module other parameters while its forward pass runs."""
     given = (scene.slicer.place(exchange.call), exchange.module.text)
     return _of_call(scene, "package", asked, roots, exchange.call, Details(given=given))
+
+
+def _of_seen(
+    scene: Scene, asked: TensorFact, roots: list[ExprAt], cut: TraceEvent
+) -> Finding[Details]:
+    """A call in which the values were seen to leave the graph, where no text says so."""
+    found = _of_call(scene, "cut", asked, roots, cut.place, Details())
+    told = scene.event(What.CAUSE, cut, certainty=Certainty.OBSERVED)
+    return replace(found, events=(told or found.events[0], *found.events[1:]))
 
 
 def _of_again(

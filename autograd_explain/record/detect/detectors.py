@@ -223,6 +223,7 @@ class Detectors:
     ) -> None:
         mark = Mark(site, clock)
         self._gave(tensor, (given,), mark)
+        self.cuts.handed_to(tensor, (given,))
         self.overwrites.replaced_data(tensor, mark, nodes, before)
         self.unrecorded.changed(tensor, mark, None, before)
 
@@ -401,6 +402,7 @@ class Detectors:
         terms = [
             *self.gradients.terms_without_gradient(self._told),
             *self.gradients.terms_unused(self._told),
+            *self.gradients.generated,
         ]
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (

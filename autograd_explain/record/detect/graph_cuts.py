@@ -23,6 +23,7 @@ from torch.nn import Parameter
 from ...custom_function import forward_frames
 from ...isolation.type_checks import class_attribute
 from ...live_definitions import code_of
+from ...nodes import GraphTraversal
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .equal_sides import is_nothing_beside
 from .finding import Mark, Weak, weak
@@ -70,6 +71,9 @@ class CutSite:
     wide: bool = False  #: what it was added to is no number: perhaps what it was computed of
     into: bool = False  #: without recording, it was written into a result that has a graph
     derivative: int | None = None  #: the site that gave what left, and recorded how
+    computed: bool = False  #: what left in a round, of leaves
+    timely: bool = False  #: so did what left last
+    into_leaves: dict[int, Weak] = field(default_factory=dict)  #: that got all of it
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -124,6 +128,7 @@ class Cuts:
         cut.clock = mark[1]
         if cut.looks < _LOOKS:
             self._look_above(cut, (source,))
+        cut.timely = cut.computed and self._is_fresh(source, way)
         known = self.traces.get(id(source))
         sites = cut.own
         if known is not None and known[1]:
@@ -176,6 +181,23 @@ class Cuts:
             if source.requires_grad and root(source) is not root(target):
                 self.cut(source, target, mark, way)
                 self.cuts[mark.site].leaf |= target.requires_grad and target.is_leaf
+                self._into_leaf(self.cuts[mark.site], source, target)
+
+    def handed_to(self, target: Tensor, given: Iterable[Tensor]) -> None:
+        """`target` gets the memory of something, perhaps of a result's `.data`."""
+        for value in given:
+            for site in self._of(value):
+                if self.cuts[site].way == "data":
+                    self._into_leaf(self.cuts[site], value, target)
+
+    def _into_leaf(self, cut: CutSite, source: Tensor, target: Tensor) -> None:
+        """Where a leaf is written with all that it is to be in a round, that is noted."""
+        is_leaf = target.requires_grad and target.is_leaf
+        whole = source.numel() == target.numel() and len(cut.into_leaves) < _MOST_ABOVE
+        if is_leaf and whole and cut.timely:
+            cut.into_leaves[id(target)] = weak(target)
+        else:
+            cut.into_leaves.pop(id(target), None)
 
     def _look_above(self, cut: CutSite, sources: Sequence[Tensor]) -> None:
         """Note the leaves above what one call took out of the graph, at the first calls, and as
@@ -185,6 +207,7 @@ class Cuts:
             self.first[cut.site] = self.rounds, time.perf_counter() - self._started
         if any(self._is_fresh(source, cut.way) for source in sources):
             cut.fresh = cut.clock
+            cut.computed = cut.computed or any(map(_is_computed, sources))
         for source in sources:
             if id(source) in self._derived:
                 cut.derivative = self._derived[id(source)][1]
@@ -406,6 +429,13 @@ class Cuts:
         ways = ("number", "numpy", "copy", "data", "derivative")
         return [c for c in self.cuts.values() if c.way in ways and c.fresh > since and c.above]
 
+    def generated(self, since: int) -> list[CutSite]:
+        """Where each round writes what it has computed into leaves that are no part of it, which
+        went into a loss after a time."""
+        found = (c for c in self.traced(since) if c.into_leaves and c.rounds >= _ROUNDS)
+        ways = ("written", "data")
+        return [c for c in found if c.way in ways and not c.above.keys() & c.into_leaves.keys()]
+
     def traced(self, since: int) -> list[CutSite]:
         """Where tensors left after a time that went into a loss."""
         reached = (site for site, backward in self.reached.items() if backward.clock > since)
@@ -434,9 +464,11 @@ class Cuts:
         last = [cut for cut in terms if cut.site not in inner and not cut.within]
         return [cut for cut in last if cut.way == "operation"]
 
-    def behind(self, tensor: Tensor) -> list[CutSite]:
-        """Where the values of a tensor left the graph, the last call first."""
-        found = [self.cuts[site] for site in self._of(tensor)]
+    def behind(self, tensor: Tensor | None, leaf: Tensor | None = None) -> list[CutSite]:
+        """Where the values of a tensor left the graph, or of what any backward went back from, the
+        last call first; with `leaf` only those below that."""
+        found = [self.cuts[site] for site in (self.reached if tensor is None else self._of(tensor))]
+        found = [cut for cut in found if leaf is None or _holds(cut, leaf)]
         found = [cut for cut in found if cut.way != "numpy"] or found  # detached before
         return sorted(found, key=lambda cut: -cut.clock)
 
@@ -544,6 +576,20 @@ def _running() -> tuple[tuple[CodeType, int], ...]:
         found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
+
+
+def _is_computed(source: Tensor) -> bool:
+    """Whether its graph does more than put leaves together and take them apart."""
+    walk = GraphTraversal([root(source).grad_fn], limit=_MAX_WALK)
+    names = (node.node.name().partition("Backward")[0] for node in walk)
+    return any(name not in _REARRANGES for name in names)
+
+
+_REARRANGES = frozenset(
+    """torch::autograd::AccumulateGrad View UnsafeView Reshape ReshapeAlias Cat Stack Clone Slice
+    Select Split Narrow Unbind T Transpose Permute Squeeze Unsqueeze Expand AsStrided Alias
+    ToCopy""".split()
+)
 
 
 def _holds(cut: CutSite, parameter: Tensor) -> bool:

@@ -87,10 +87,10 @@ class HandUpdates:
     def read(self, leaf: Tensor, mark: Mark) -> None:
         """The gradient of a leaf is read.  That of a parameter may be watched as it adds up."""
         known = self.leaves.get(id(leaf))
-        if known is None or known.leaf() is not leaf or type(leaf) is not Tensor:
+        if known is None or known.leaf() is not leaf:
             return
         before = known.reads.setdefault(mark.site, known.backwards)
-        if before < known.backwards and not known.times:
+        if type(leaf) is Tensor and before < known.backwards and not known.times:
             self._summed[mark.site] = mark, known.leaf
 
     def is_let_go(self, leaf: Tensor) -> bool:
@@ -100,6 +100,12 @@ class HandUpdates:
         if known is None or known.leaf() is not leaf or id(leaf) in self.asked:
             return False
         return known.backwards > 1 and not known.reads and not known.times
+
+    def is_unread(self, leaf: Tensor) -> bool:
+        """Whether a backward has filled its gradient, and nobody has read it since."""
+        known = self.leaves.get(id(leaf))
+        read = known is None or known.leaf() is not leaf or bool(known.reads)
+        return not read and id(leaf) not in self.asked
 
     def is_gradient(self, tensor: Tensor) -> bool:
         """Whether a tensor is the gradient of such a leaf."""

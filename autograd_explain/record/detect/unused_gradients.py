@@ -101,6 +101,7 @@ class Gradients:
         self.stale = StaleValues(log)
         self._others = LeftByOthers()
         self.found: list[CandidateFault] = []
+        self.generated: list[CandidateFault] = []  #: as the last step has shown
         self.followed: dict[int, Followed] = {}
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
@@ -136,6 +137,7 @@ class Gradients:
         """A cell begins: what gradients there are was told, or is none of its own."""
         self.since = since
         self.found.clear()
+        self.generated.clear()
         self.zeros.begin()
         self.by_hand.begin()
         self.stale.begin()
@@ -298,6 +300,7 @@ class Gradients:
         followed.stepped = self.last_step = mark
         followed.fills.clear()
         self._steps.append((mark.clock, id(optimizer)))
+        self.generated = list(self._generated())
         followed.zeroed = None
         followed.cleared = False
         probe = _first_gradient(parameters)
@@ -579,6 +582,22 @@ class Gradients:
                 evidence = {"way": "unused", "parameters": tuple(lost.values())}
                 evidence["reached"] = tuple(found.term.leaves.values())
                 yield CandidateFault("graph-cut", marks, evidence)
+
+    def _generated(self) -> Iterator[CandidateFault]:
+        """Weights that what is trained computes anew in each round, written into leaves: these get
+        a gradient, which nobody steps by or reads."""
+        for cut in self.cuts.generated(self.since):
+            into = [leaf for w in cut.into_leaves.values() if (leaf := w()) is not None]
+            trained = {k: w for k, w in cut.above.items() if k in self.held and w() is not None}
+            wasted = all(id(p) not in self.held and self.by_hand.is_unread(p) for p in into)
+            if into and trained and wasted:
+                marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
+                marks["backward"] = (self.cuts.reached[cut.site],)
+                shapes = tuple(
+                    str(list(p.shape)) for w in trained.values() if (p := w()) is not None
+                )
+                evidence = {"way": "partial", "parameters": tuple(trained.values())}
+                yield CandidateFault("graph-cut", marks, {**evidence, "shapes": shapes})
 
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         every = [self.cuts.cuts[site] for site in sites]

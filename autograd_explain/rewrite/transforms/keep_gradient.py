@@ -40,13 +40,14 @@ _VIEWS = frozenset(
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
-def retained(program: Program, finding: Finding) -> Edits | None:
+def retained(program: Program, finding: Finding, *, inside: bool = False) -> Edits | None:
     """`x.retain_grad()` where each of the tensors gets its name: at the statement that computed
-    it, else at one that stored what a function returned."""
+    it, else at one that stored what a function returned.  `inside`: what that statement names only
+    has the tensors."""
     names = {n for t in finding.tensors for n in t.names}
     place = finding.place(What.FAILED)
     read = None if place is None else place.line_id  # no tensor is made there
-    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    causes = [e.place for e in finding.events if e.what is What.CAUSE and not inside]
     causes = [p for p in causes if p is None or p.line_id != read]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
     made = [t.grad_fn or "" for t in finding.tensors]
