@@ -167,3 +167,34 @@ def test_what_a_view_without_a_name_looks_into_is_named() -> None:
     )
     found = play(cells).diagnosis
     assert found is not None and "cell.bias_ih" in found.finding.tensors[0].names
+
+
+LAYERS = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+{}
+# %%
+net(torch.ones(2, 3)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        ("net = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), {}, nn.Tanh())", ("net[1]",)),
+        (
+            "block = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), {})\n"
+            "net = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), block)",
+            ("block[1]",),
+        ),
+        ("net = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.Sigmoid(), {})", ()),
+    ],
+)
+def test_a_value_inside_a_module_is_named_by_the_layer_that_returned_it(
+    made: str, names: tuple[str, ...]
+) -> None:
+    text = LAYERS.format(made.format("nn.Dropout(0.5, inplace=True)"))
+    found = play(cells_of(text)).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.finding.tensors[0].names == tuple(m for n in names for m in (f"{n}(...)", n))

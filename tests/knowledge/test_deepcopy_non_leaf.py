@@ -41,6 +41,33 @@ def test_what_a_library_copies() -> None:
     run(new)
 
 
+MEMOISED = """# %%
+import copy
+import torch
+from torch import nn
+class Memo:
+    def __init__(self):
+        self._known = {}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(2, 2)])
+    def forward(self, x):
+        self.parts[0].memo._known["w", x.shape] = self.parts[0].weight.exp(), 2
+        return self.parts[0](x)
+net = Net()
+net.parts[0].memo = Memo()
+net(torch.ones(1, 2))
+# %%
+best = copy.deepcopy(net)
+"""
+
+
+def test_a_result_without_a_name_is_told_by_what_holds_it() -> None:
+    finding = explained(cells_of(MEMOISED)).finding
+    assert finding.tensors[0].names == ("net.parts[0].memo._known",)
+
+
 def test_nothing_takes_the_graph_of_what_another_method_reads() -> None:
     told = play(cells_of(MODEL), watched=True, verify=True).diagnosis
     assert told is not None

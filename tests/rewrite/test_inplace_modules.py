@@ -17,13 +17,18 @@ CONSTRUCTORS = [
     ("act = nn.ReLU(inplace=False)", None),
     ("act = nn.LeakyReLU(0.1)", None),
     ("act = ReLU(True)", None),
+    (
+        "from blocks import MLP\nnet = MLP(inplace=True)",
+        "from blocks import MLP\nnet = MLP(inplace=False)",
+    ),
+    ("from blocks import MLP\nnet = MLP(inplace=flag)", None),
 ]
 
 
 @pytest.mark.parametrize(("before", "after"), CONSTRUCTORS)
 def test_at_the_constructor(before: str, after: str | None) -> None:
     program = program_of(before)
-    assert result(module_not_inplace(program, at(program, before))) == after
+    assert result(module_not_inplace(program, at(program, before.splitlines()[-1]))) == after
 
 
 def test_the_line_chooses_in_a_sequential() -> None:

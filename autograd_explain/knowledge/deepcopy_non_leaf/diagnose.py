@@ -4,7 +4,7 @@ import ast
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 from autograd_explain.program import Source, called_name
 
+from .copied_path import copied_path
 from .old_norm import OldNorm, old_norm
 from .unrecorded import untrained_makers
 
@@ -80,6 +81,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     buffer = isinstance(owner, torch.nn.Module) and attribute in owner._buffers
     written = _written(scene, owner, attribute) if buffer and not stored else None
     fact = tensor_fact(scene, tensor)
+    path = "" if fact.names or copied is None else copied_path(scene, copied.text)
+    fact = replace(fact, names=(path,)) if path else fact
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
     causes = norm.asked if norm is not None else (stored[:1] or (written or copied,))
     return finding_from_message(

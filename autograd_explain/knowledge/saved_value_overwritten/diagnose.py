@@ -26,6 +26,7 @@ from autograd_explain.program import last_name
 
 from .handed_down import handed_down
 from .holder_handed import holder_handed
+from .inner_layer import inner_layer
 from .untrained import untrained_call
 
 PATTERNS = (
@@ -70,7 +71,7 @@ class Details:
     #: the lines that led to each that saved an overwritten parameter
     readers: tuple[tuple[Place, ...], ...] = ()
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
-    holder: str = ""  #: the object that keeps the tensor, where this is the name that is told
+    holder: str = ""  #: what keeps the tensor, or returned it, where this is the name that is told
     untrained: Place | None = None  #: the call of the module it belongs to, if nothing trains that
     tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
     #: where each of several savers read it, and as what
@@ -85,9 +86,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     fact = culprit(scene, found)
     guilty, maker, place = found.guilty, found.maker, scene.place
     operand = read_operand(found, fact.names)
-    holder = "" if fact.names else holder_handed(scene, found)
-    details = replace(_details(scene, found, operand, fact.names), holder=holder)
-    fact = replace(fact, names=(holder,)) if holder else fact
+    details = _details(scene, found, operand, fact.names)
+    if not fact.names:
+        holder = holder_handed(scene, found)
+        fact = replace(fact, names=(holder,) if holder else inner_layer(scene, found))
+        details = replace(details, holder=next(iter(fact.names), ""))
     return Finding(
         cause="saved_value_overwritten",
         confidence=Confidence.PROVEN,

@@ -273,10 +273,12 @@ def _at_the_saver(site: Site[Details]) -> Fixes:
 
 
 def _within(site: Site[Details], saver: Place) -> bool:
-    """Whether the write happened while the saving line ran (a hook of the module it calls)."""
+    """Whether the write happened while the saving line ran: in a hook of the module it calls, or in
+    a layer inside."""
     write = site.finding.event(What.CHANGED)
     outer = () if write is None else write.chain
-    return any(p.line_id == saver.line_id for p in outer)
+    inside = write.place if write is not None and site.details.holder else None
+    return any(p.line_id == saver.line_id for p in (*outer, inside) if p is not None)
 
 
 propose: Propose[Details] = by_table(_proposed, at=What.FAILED)

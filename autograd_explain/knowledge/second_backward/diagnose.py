@@ -91,6 +91,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     library = kept_by_library(scene, part) if anew else None
     if library is not None and why is Why.COMPUTED_ONCE and _is_of_user(part, library.place):
         library = None
+    if library is not None and before is not None and not _led_through(part, library.place):
+        library = replace(library, place=before)  # it was handed over when the object was made
     culprit = culprit_of(scene, part, memory)
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
@@ -197,5 +199,11 @@ def _set_again(library: KeptByLibrary | None) -> tuple[Place, ...]:
 def _is_of_user(part: FreedPart, call: Place) -> bool:
     """Whether a line of the user's computed the old value, other than the call of what keeps it."""
     maker = part.maker
-    made = () if maker is None or maker.inside is not None else maker.path
-    return bool(made) and call.line_id not in [place.line_id for place in made]
+    own = maker is not None and maker.inside is None
+    return own and not _led_through(part, call)
+
+
+def _led_through(part: FreedPart, call: Place) -> bool:
+    """Whether a line led to what computed the old value."""
+    made = () if part.maker is None else part.maker.path
+    return call.line_id in [place.line_id for place in made]

@@ -11,6 +11,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.called_module import called_module
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.held_by_library import held_by_library
@@ -210,12 +211,7 @@ def run_at(scene: Scene, place: Place | None, part: torch.nn.Module) -> str:
     calls = () if source is None or statement is None else ast.walk(statement)
     for call in (scene.slicer.at(source, n) for n in calls if source and isinstance(n, ast.Call)):
         for spot in _owners(call):
-            value = scene.slicer.value(spot)
-            if value is MISSING:  # of a call that has ended
-                last = spot.text.rpartition(".")[2]
-                named = {id(m): m for n, m in scene.names.held_modules if n.endswith(f".{last}")}
-                value = named.popitem()[1] if len(named) == 1 else MISSING
-            if holds_in_eval(value, part):
+            if holds_in_eval(called_module(scene, spot), part):
                 return spot.text
     return ""
 

@@ -16,7 +16,7 @@ from ...program_index import index_of
 from ..analysis.effects import base_path, fresh
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import calls_in, dotted, head, same, targets, walk, without
+from ..engine.cst_tools import calls_in, dotted, head, literal_bool, same, targets, walk, without
 from ..engine.draft import Drafts
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
 from .spot import Spot
@@ -32,6 +32,17 @@ class _Flag:
     tree: Tree
     call: cst.Call
     argument: cst.Arg
+    of_torch: bool
+
+    @property
+    def off(self) -> cst.BaseExpression:
+        """The call without it; a package's own default may be True."""
+        if self.of_torch:
+            return without(self.call, self.argument)
+        given = self.argument.with_changes(value=cst.Name("False"))
+        return self.call.with_changes(
+            args=[given if a is self.argument else a for a in self.call.args]
+        )
 
 
 def module_not_inplace(program: Program, place: Place, module: str | None = None) -> Edits | None:
@@ -47,7 +58,7 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
     for flag in flags or _of_the_callee(tree, place, module):
         if _is_called_for_its_write(flag):
             return None
-        drafts[flag.tree].replace(flag.call, without(flag.call, flag.argument))
+        drafts[flag.tree].replace(flag.call, flag.off)
     return drafts.edits() if len(drafts) == 1 else None
 
 
@@ -150,7 +161,8 @@ def _defined(tree: Tree, name: str, kind: type[D]) -> Iterator[tuple[Tree, D]]:
 
 
 def _flag(tree: Tree, node: cst.CSTNode) -> list[_Flag]:
-    """The `inplace` argument of a torch.nn constructor, or of `partial(nn.ReLU, inplace=True)`."""
+    """The `inplace` argument of a torch.nn constructor, or of `partial(nn.ReLU, inplace=True)`; and
+    `inplace=True` of what another package makes."""
     if not isinstance(node, cst.Call):
         return []
     full = tree.imports.full(dotted(node.func))
@@ -158,4 +170,6 @@ def _flag(tree: Tree, node: cst.CSTNode) -> list[_Flag]:
     if full == "functools.partial" and node.args:
         full = tree.imports.full(dotted(node.args[0].value))
     made = full.startswith("torch.nn.") and not full.startswith("torch.nn.functional.")
-    return [_Flag(tree, node, flag)] if made and flag is not None else []
+    other = "." in full and not full.startswith("torch.")
+    on = flag is not None and literal_bool(flag.value) is True
+    return [_Flag(tree, node, flag, made)] if flag is not None and (made or (other and on)) else []
