@@ -56,6 +56,11 @@ def given_by(call: ast.Call) -> list[tuple[str, ast.expr]]:
     return [*given, *((k.arg or "**", k.value) for k in call.keywords)]
 
 
+def values_given(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, by position or by name."""
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
 def bound_arguments(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     """The expressions that a call gives for a function's parameters, a method's `self` included;
     defaults are left out."""

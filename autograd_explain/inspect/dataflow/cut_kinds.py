@@ -9,7 +9,7 @@ import ast
 from enum import Enum
 from typing import Any
 
-from ...arguments import bind, given_by
+from ...arguments import bind, given_by, values_given
 from ...program import called_name, last_name
 from . import safe_lookup
 from .expression import ExprAt
@@ -183,6 +183,6 @@ def makes_leaf(node: ast.AST) -> bool:
     if name == "Parameter":
         return not any(k.arg == "requires_grad" and _is_false(k.value) for k in node.keywords)
     if name == "requires_grad_":
-        given = [*node.args, *(k.value for k in node.keywords)]
+        given = values_given(node)
         return not (given and _is_false(given[0]))
     return _is_true(node, "requires_grad")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from ...arguments import values_given
 from ...forward_flow import contains
 from ...program import called_name, last_name
 from ...program_index import index_of
@@ -153,7 +154,7 @@ def mode(slicer: Slicer, scope: Scope, manager: ast.expr) -> bool | None:
     name = called_name(manager)
     if name in _ON:
         return True
-    given = [*manager.args, *(k.value for k in manager.keywords)]
+    given = values_given(manager)
     if name in _OFF:
         if name == "inference_mode" and given:
             value = slicer.value(ExprAt(scope, given[0]))

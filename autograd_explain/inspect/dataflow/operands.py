@@ -6,6 +6,7 @@ import ast
 import types
 from collections.abc import Iterator
 
+from ...arguments import values_given
 from . import safe_lookup
 from .calls import handed_over
 from .cut_kinds import takes_derivative
@@ -54,5 +55,5 @@ def _call_operands(slicer: Slicing, spot: ExprAt, node: ast.Call) -> Iterator[as
             yield node.func.value
     elif isinstance(node.func, ast.Call):
         yield node.func
-    for argument in (*node.args, *(k.value for k in node.keywords)):
+    for argument in values_given(node):
         yield argument.value if isinstance(argument, ast.Starred) else argument

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...arguments import parameters
+from ...arguments import parameters, values_given
 from ...program import Function, Source, called_name, last_name
 from ..dataflow.syntax import taken_apart
 from ..history import TraceEvent
@@ -37,7 +37,7 @@ def _handed_to_loader(call: ast.Call) -> list[str]:
     """The functions that a DataLoader gets (`collate_fn=…`)."""
     if called_name(call) != "DataLoader":
         return []
-    return [last_name(value) for value in (*call.args, *(k.value for k in call.keywords))]
+    return [last_name(value) for value in values_given(call)]
 
 
 def _writes(scene: Scene) -> Iterator[tuple[Source, Function, SourceWrite]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...arguments import bound_arguments, default
+from ...arguments import bound_arguments, default, values_given
 from ...program import Function, called_name
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING
@@ -109,7 +109,7 @@ def _flag_set(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
         if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
             return target.value, value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        given = [*node.args, *(k.value for k in node.keywords)]
+        given = values_given(node)
         if node.func.attr == "requires_grad_" and given:
             return node.func.value, given[0]
     return None
@@ -153,7 +153,7 @@ def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> b
     """Whether some call gives the freezing function one of the modules: `freeze(judge)`."""
     slicer = scene.slicer
     for source, node in scene.index.calls_of(spot.function) if spot.function else ():
-        given = [*node.args, *(k.value for k in node.keywords)]
+        given = values_given(node)
         if isinstance(node.func, ast.Attribute):
             given.append(node.func.value)
         if any(slicer.value(slicer.at(source, a)) is m for a in given for m in owners):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from ...arguments import values_given
 from ...model import Certainty, Role, TensorFact
 from ...program import is_installed
 from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
@@ -236,7 +237,7 @@ def _handed_over(scene: Scene) -> ExprAt | None:
     call, tensor = scene.surfaced, _tensor(scene)
     if call is None or tensor is None or not isinstance(call.node, ast.Call):
         return None
-    given = [*call.node.args, *(k.value for k in call.node.keywords)]
+    given = values_given(call.node)
     return next((s for s in map(call.inside, given) if scene.slicer.value(s) is tensor), None)
 
 

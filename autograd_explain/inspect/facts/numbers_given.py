@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...arguments import bound_arguments, owner_of, parameters
+from ...arguments import bound_arguments, owner_of, parameters, values_given
 from ...isolation.type_checks import class_attribute, is_a
 from ...model import Place
 from ...program import Source, called_name
@@ -162,7 +162,7 @@ def _gifts(
             yield owner, value, lambda holder: _by_name(holder, owner, name, value, 0)
     call = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        for given in (*call.args, *(k.value for k in call.keywords)):
+        for given in values_given(call):
             yield (
                 call.func.value,
                 given,
@@ -308,7 +308,7 @@ def _of_call(run: _Run, call: ast.Call, function: ast.Attribute, deep: int) -> I
     if function.attr == "copy_" and call.args:
         yield from _of_tensor(run, function.value, call.args[0])
     elif (holder := run.value(function.value)) is not MISSING:
-        arguments = [*call.args, *(k.value for k in call.keywords)]
+        arguments = values_given(call)
         given = [a for a in arguments if run.reads(a)]
         if len(given) == 1:
             words = {id(a): run.spelled(a) for a in arguments}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
 from autograd_explain.inspect.facts.freezing import frozen_modules
@@ -83,7 +84,7 @@ def _is_given_twice(scene: Scene, given: ExprAt) -> bool:
 
 def _given(around: ast.AST | None) -> list[ast.expr]:
     if isinstance(around, ast.Call):
-        return [*around.args, *(k.value for k in around.keywords)]
+        return values_given(around)
     if isinstance(around, ast.Dict):
         return list(around.values)
     return list(getattr(around, "elts", ()))

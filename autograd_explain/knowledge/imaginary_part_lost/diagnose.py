@@ -6,6 +6,7 @@ from types import ModuleType
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.dataflow.syntax import container_of
@@ -128,7 +129,7 @@ def _cast(scene: Scene, at: ExprAt) -> _Cast | None:
 
 def _is_whole_number(scene: Scene, call: ast.Call) -> bool:
     """Whether the type asked for has no gradient anyway."""
-    given = (*call.args, *(k.value for k in call.keywords))
+    given = values_given(call)
     types = (in_frame(node, scene.incident.user_frames[-1].frame) for node in given)
     return any(type(t) is torch.dtype and not t.is_floating_point for t in types)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -82,7 +83,7 @@ def _mixed(scene: Scene, dtype: torch.dtype) -> Iterator[tuple[ExprAt, ExprAt]]:
     for call in computation(scene, roots[0]) if roots else ():
         if not isinstance(call.node, ast.Call):
             continue
-        for node in (*call.node.args, *(k.value for k in call.node.keywords)):
+        for node in values_given(call.node):
             spot = call.inside(node)
             value: Any = slicer.value(spot)
             if isinstance(value, torch.Tensor) and value.dtype is dtype:

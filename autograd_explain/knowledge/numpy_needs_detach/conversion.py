@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.handed_to_library import entered
 from autograd_explain.inspect.scene import Scene
@@ -36,7 +37,7 @@ def conversion(scene: Scene, found: NumpyCall) -> Conversion | None:
     if at is None or not isinstance(at.node, ast.Call) or len(found.reads) != 1:
         return None
     given = found.shown.node
-    if not any(given is a for a in (*at.node.args, *(k.value for k in at.node.keywords))):
+    if not any(given is a for a in values_given(at.node)):
         return None
     if "tensor" not in _name(at).lower() or not _runs_package(scene):
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from autograd_explain.arguments import bound_arguments
+from autograd_explain.arguments import bound_arguments, values_given
 from autograd_explain.inspect.dataflow import Each, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
@@ -127,18 +127,14 @@ def _given(scene: Scene, at: ExprAt) -> Iterator[tuple[ExprAt, list[ast.expr]]]:
     an array, then the arguments of the statement's other calls."""
     statement = scene.slicer.statement(at)
     if isinstance(at.node, ast.Call):
-        yield at, _arguments(at.node)
+        yield at, values_given(at.node)
     written = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
     if written or isinstance(statement, ast.AugAssign):
         assert isinstance(statement, (ast.Assign, ast.AugAssign))
         yield at, [statement.value]
     for node in ast.walk(statement) if statement is not None else ():
         if isinstance(node, ast.Call) and node is not at.node:
-            yield at.inside(node), _arguments(node)
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(k.value for k in call.keywords)]
+            yield at.inside(node), values_given(node)
 
 
 def _same_calls(scene: Scene, name: str, shown: ExprAt) -> Iterator[Read]:

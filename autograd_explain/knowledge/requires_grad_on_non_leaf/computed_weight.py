@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.utils import parametrize
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.property_leaves import leaves_of_property, property_at
 from autograd_explain.inspect.scene import Scene
@@ -42,7 +43,7 @@ def flag_set(statement: ast.stmt | None) -> tuple[ast.expr, ast.expr | None] | N
     for node in () if statement is None else ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "requires_grad_":
-                given = [*node.args, *(k.value for k in node.keywords)]
+                given = values_given(node)
                 return node.func.value, next(iter(given), None)
     return None
 

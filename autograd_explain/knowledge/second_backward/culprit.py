@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow.syntax import PUTS
 from autograd_explain.inspect.facts.memoization import Memoized
 from autograd_explain.inspect.live.names import Names, without_item
@@ -98,7 +99,7 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
     for place in reversed(path):
         statement = scene.program.statement_at(place)
         calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
-        given = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
+        given = [a for call in calls for a in values_given(call)]
         for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
             paths = [(n.name, path) for n in leading for path in paths_of(n.name)]
             held = dict((n, p) for n, p in paths if p == text or _is_twin(p, text))

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.live.graph import GraphNode
@@ -74,6 +75,6 @@ def _given(scene: Scene, name: str, module: torch.nn.Module, at: Place) -> set[i
     def named(path: ast.Name) -> Any:
         return holder if path.id == "self" else MISSING
 
-    arguments = [*call.args, *(k.value for k in call.keywords)]
+    arguments = values_given(call)
     values = (evaluate(n, named) for a in arguments for n in ast.walk(a))
     return {id(v) for v in values if is_a(v, torch.Tensor)}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 from autograd_explain.program import own_nodes
@@ -63,7 +64,7 @@ def _is_alike(own: list[ast.Assign], first: ast.Assign, again: ast.Assign) -> bo
         return False
     if ast.unparse(one.func) != ast.unparse(other.func):
         return False
-    given, anew = ([*call.args, *(k.value for k in call.keywords)] for call in (one, other))
+    given, anew = (values_given(call) for call in (one, other))
     named = [[k.arg for k in call.keywords] for call in (one, other)]
     pairs = zip(given, anew, strict=False)
     alike = len(given) == len(anew) and named[0] == named[1]

@@ -7,6 +7,7 @@ from enum import Enum
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -300,7 +301,7 @@ def _asked(
     effect = statement.value if isinstance(statement, ast.Expr) else None
     for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not effect):
         if called_name(call) in inner:
-            given = [*call.args, *(k.value for k in call.keywords)]
+            given = values_given(call)
             values = [scene.slicer.value(scene.slicer.at(source, node)) for node in given]
             held = [n for n, v in zip(given, values, strict=True) if _holds(v, tensor)]
             places = [source.place(n.lineno, None, n) for n in held]

@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from autograd_explain.arguments import values_given
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import ProgramIndex, index_of
@@ -83,7 +84,7 @@ def _is_given_once(index: ProgramIndex, tree: Tree, loop: cst.For, names: set[st
     if not names & {n.name.value for n in walk(function.params) if isinstance(n, cst.Param)}:
         return False
     calls = (call for _, call in index.calls_of(function.name.value))
-    given = (v for c in calls for v in (*c.args, *(k.value for k in c.keywords)))
+    given = (v for c in calls for v in values_given(c))
     return any(_goes_once(index, value) for value in given)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, table_of
@@ -80,7 +81,7 @@ def _given(scene: Scene, modules: list[torch.nn.Module]) -> Iterator[Exchange]:
     known = {id(m) for m in modules}
     for source, call in scene.index.nodes(ast.Call):
         spot = scene.slicer.at(source, call)
-        given = (spot.inside(a) for a in (*call.args, *(k.value for k in call.keywords)))
+        given = (spot.inside(a) for a in values_given(call))
         module = next((g for g in given if id(scene.slicer.value(g)) in known), None)
         if module is not None:
             yield Exchange(spot, module)

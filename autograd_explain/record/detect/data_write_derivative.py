@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from enum import Enum
 
+from ...arguments import values_given
 from ..observe.code_positions import CodePosition
 
 # Operations whose derivative says something; the values of others (sign, round, a sample) are
@@ -116,7 +118,7 @@ def _called(call: ast.Call, function: ast.Attribute) -> Derivative:
     """`h.data.mul_(2)`."""
     name = function.attr.removesuffix("_")
     tensor = _tensor(base_of_chain(function.value))
-    values = [*call.args, *(k.value for k in call.keywords)]
+    values = values_given(call)
     if name == "copy" and values:
         return _assigned(function.value, values[0])
     if name in _ADDS and not any(_reads(v, tensor) for v in values):
@@ -170,10 +172,10 @@ def _reads(value: ast.AST, tensor: str) -> bool:
         return True
     if isinstance(value, ast.Attribute) and value.attr in _FACTS:
         return False
-    inner: list[ast.AST] = list(ast.iter_child_nodes(value))
+    inner: Sequence[ast.AST] = list(ast.iter_child_nodes(value))
     if isinstance(value, ast.Call):
         name = _name(value)
-        given: list[ast.AST] = [*value.args, *(k.value for k in value.keywords)]
+        given = values_given(value)
         if name.endswith("_like"):
             inner = given[1:]
         elif name.startswith("new_"):

@@ -15,6 +15,7 @@ from types import FrameType
 
 from torch import Tensor
 
+from ...arguments import values_given
 from ...inspect.dataflow.syntax import first_parameter
 from ...model import Place
 from ...program import Program, Source, own_nodes
@@ -109,7 +110,7 @@ def _written_by_another_name(spot: CodePosition) -> str | None:
     target, given = (operands[0], operands[1:]) if operands else (None, [])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         target = base_of_chain(node.func.value)
-        given = [*node.args, *(k.value for k in node.keywords)]
+        given = values_given(node)
     own = "" if target is None else ast.unparse(target)
     return own if own and own not in map(ast.unparse, given) else None
 

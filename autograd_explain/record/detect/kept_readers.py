@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...arguments import values_given
 from ...inspect.dataflow.syntax import PUTS, container_of
 from ...model import Place
 from ...program import Program
@@ -231,7 +232,7 @@ def _operands(node: ast.AST | None) -> list[ast.expr]:
     """What an operation is given as it is, not computed first; entries of a display each."""
     given = operands_of(node)
     if isinstance(node, ast.Call):
-        given = [*node.args, *(k.value for k in node.keywords)]
+        given = values_given(node)
         given += [node.func.value] if isinstance(node.func, ast.Attribute) else []
     return [part for each in given for part in _parts(each)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ....arguments import values_given
 from .builder import Parts, located, shape
 from .operators import BINARY, COMPARE, UNARY
 
@@ -15,7 +16,7 @@ class Expressions(Parts):
         func = node.func
         if isinstance(func, ast.Name) and func.id == "super" and not node.args:
             return node
-        arguments = [*node.args, *(k.value for k in node.keywords)]
+        arguments = values_given(node)
         if isinstance(func, ast.Attribute):
             index = self.site(node, func.value, *arguments)
             head = [index, self.expr(func.value), ast.Constant(self.mangled(func.attr))]
