@@ -19,6 +19,7 @@ def test_paths_are_spelled_as_the_user_would() -> None:
             "net": net,
             "pair": Pair(torch.zeros(1), torch.ones(1)),
             "state": SimpleNamespace(h=torch.zeros(2)),
+            "top": torch.ones(2, 2).max(1),
         }
     )
     by_name = {n.name: n.tensor for n in names.tensors}
@@ -27,6 +28,7 @@ def test_paths_are_spelled_as_the_user_would() -> None:
     assert by_name["net[0].weight"] is net[0].weight
     assert by_name["net[1]['head'].bias"] is net[1]["head"].bias
     assert {"pair.left", "pair.right", "state.h"} <= set(by_name)
+    assert [n.name for n in names.tensors if n.name[:3] == "top"][:2] == ["top.values", "top[0]"]
 
 
 @pytest.mark.parametrize("name", ["torch", "th"])

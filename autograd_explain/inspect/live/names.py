@@ -203,9 +203,14 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{k!r}]", v) for k, v in held if type(k) in _KEYS)
     elif is_a(value, (list, tuple, deque)):
         fields = class_attribute(type(value), "_fields")
+        # What torch returns (`torch.return_types.max`, a struct sequence) lists them elsewhere.
+        returned = class_attribute(type(value), "n_fields") is not None
+        fields = class_attribute(type(value), "__match_args__") if returned else fields
         for i, item in enumerate(elements(value, _MAX_ITEMS)):
             named = is_a(fields, tuple) and i < len(fields)
             yield (f".{fields[i]}" if named and fields else f"[{i}]"), item
+            if named and returned:  # which is read by position as often
+                yield f"[{i}]", item
     elif _is_user_object(value):
         yield from _attributes(value)
         yield from _forwarded(value)
