@@ -335,7 +335,8 @@ net(torch.rand(4, 2)).sum().backward()
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize(
-    ("layer", "names"), [("Squash", ("(2 * h).sigmoid()",)), ("nn.Sigmoid", ())]
+    ("layer", "names"),
+    [("Squash", ("(2 * h).sigmoid()",)), ("nn.Sigmoid", ("net[1](...)", "net[1]"))],
 )
 def test_what_a_function_returns_to_a_library_is_named_as_it_is_computed(
     layer: str, names: tuple[str, ...], watched: bool
