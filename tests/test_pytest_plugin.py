@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -10,8 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import warm
 from notebook import PATIENCE
+
+import autograd_explain
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -141,18 +144,25 @@ def run_pytest(folder: Path, *options: str, **files: str) -> Session:
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text, "utf-8")
     xml = folder / "junit.xml"
-    command = ["-m", "pytest", "-p", PLUGIN, f"--junitxml={xml}"]
+    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, f"--junitxml={xml}"]
     patient = f"--autograd-budget={PATIENCE}"
-    done = warm.run(
-        *command, patient, *options, "-o", "junit_family=xunit1", "-o", "addopts=", folder,
-        folder=folder, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+    environment = {
+        **os.environ,
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTHONPATH": str(Path(autograd_explain.__file__).parents[1]),
+        "OMP_NUM_THREADS": "1",
+        "AUTOGRAD_EXPLAIN_LANG": "en",
+    }
+    done = subprocess.run(
+        [*command, patient, *options, "-o", "junit_family=xunit1", "-o", "addopts=", str(folder)],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     cases = {c.get("name", ""): c for c in ElementTree.parse(xml).iter("testcase")}
     failed = {
         n for n, c in cases.items() if c.find("failure") is not None or c.find("error") is not None
     }
     told = {name: _properties(case) for name, case in cases.items()}
-    return Session(done.out + done.err, told, frozenset(failed))
+    return Session(done.stdout + done.stderr, told, frozenset(failed))
 
 
 def _properties(case: ElementTree.Element) -> dict[str, str]:

@@ -31,18 +31,20 @@ class Ended:
     err: str
 
 
-def run(*arguments: object, folder: Path, stdin: str = "", **environment: str) -> Ended:
-    """`python FILE …` or `python -m MODULE …` in a folder, with variables added to ours."""
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en", **environment}
-    given = tuple(map(str, arguments))
-    return Ended(*in_new_process(_ended, given, folder, stdin, variables, seconds=PATIENCE))
+#: What a program's environment has besides ours.
+VARIABLES = {"OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en"}
+
+
+def run(*arguments: object, folder: Path) -> Ended:
+    """`python FILE …` or `python -m MODULE …` in a folder."""
+    given, variables = tuple(map(str, arguments)), {**os.environ, **VARIABLES}
+    return Ended(*in_new_process(_ended, given, folder, variables, seconds=PATIENCE))
 
 
 def _ended(
-    arguments: tuple[str, ...], folder: Path, stdin: str, variables: Mapping[str, str]
+    arguments: tuple[str, ...], folder: Path, variables: Mapping[str, str]
 ) -> tuple[int, str, str]:
-    files = [Path(name).resolve() for name in ("in", "out", "err")]
-    files[0].write_text(stdin, "utf-8")
+    files = [Path(os.devnull), *(Path(name).resolve() for name in ("out", "err"))]
     pid = os.fork()
     if not pid:
         with contextlib.suppress(BaseException):

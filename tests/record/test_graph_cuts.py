@@ -199,6 +199,7 @@ def test_a_rate_that_is_only_logged_is_no_term() -> None:
 COPIES = {
     "a moving average": "vector_to_parameters(0.9 * flat(copied) + 0.1 * flat(net), own)",
     "the weights as they are": "vector_to_parameters(flat(net), own)",
+    "the weights in parts": "vector_to_parameters(torch.cat(flat(net).split([12, 4])), own)",
     "a step of a search": "vector_to_parameters(1.01 * flat(net), list(net.parameters()))",
     "a bank of what the last round gave": "bank.data[:] = out",
 }

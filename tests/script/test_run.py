@@ -40,15 +40,15 @@ def warm_python(tmp_path):
 def python(tmp_path):
     """Start Python in an empty folder."""
 
-    def run(*arguments: object, stdin: str = "") -> Ended:
+    def run(*arguments: object) -> Ended:
         done = subprocess.run(
             [sys.executable, *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en"},
+            env={**os.environ, **warm.VARIABLES},
             timeout=PATIENCE,
-            input=stdin,
+            stdin=subprocess.DEVNULL,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

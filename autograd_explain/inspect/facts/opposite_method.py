@@ -7,6 +7,7 @@ import inspect
 import types
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ...isolation.type_checks import class_attribute
 from ...model import Place
@@ -14,6 +15,18 @@ from ...program import Source, is_installed
 from ..scene import Scene
 
 _PAIRS = (("disable", "enable"), ("enable", "disable"))
+
+
+@dataclass(frozen=True)
+class _OneWay:
+    """A call of a library's method that no call of the opposite one takes back."""
+
+    source: Source
+    node: ast.Expr
+    method: str
+    functions: tuple[types.FunctionType, ...]  #: the packages' methods of that name
+    place: Place
+    opposite: str
 
 
 def opposite_method(scene: Scene, place: Place) -> str:
@@ -32,25 +45,35 @@ def opposite_method(scene: Scene, place: Place) -> str:
     return ""
 
 
-def never_taken_back(scene: Scene, *, flags: bool = True) -> tuple[Place, str] | None:
+def flags_not_taken_back(scene: Scene) -> tuple[Place, str] | None:
     """The call of a library's method that sets `requires_grad` and that no call of the opposite
-    one, with the same arguments, takes back, and that method: the newest such call.  Without
-    `flags` that of any method with an `un…` beside it, which may have run before what failed."""
+    one, with the same arguments, takes back, and that method: the newest such call."""
+    found = (one for one in _one_way(scene) if any(map(_sets_flags, one.functions)))
+    return next(((one.place, one.opposite) for one in found), None)
+
+
+def switch_not_taken_back(scene: Scene) -> tuple[Place, str] | None:
+    """As `flags_not_taken_back`, for any method with an `un…` beside it, which may have run before
+    what failed."""
+    found = (one for one in _one_way(scene) if one.opposite == f"un{one.method}")
+    came_first = (one for one in found if _came_first(scene, one.source, one.node))
+    return next(((one.place, one.opposite) for one in came_first), None)
+
+
+def _one_way(scene: Scene) -> Iterator[_OneWay]:
+    """All of them, the newest first."""
     made = {ast.unparse(node) for _, node in scene.index.nodes(ast.Call)}
     for source, node in scene.index.nodes(ast.Expr, newest_first=True):
         call = node.value
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
-        method, found = call.func.attr, list(_of_packages(scene, call.func.attr))
-        if not any(map(_sets_flags, found)) if flags else not found:
-            continue
+        method = call.func.attr
+        functions = tuple(_of_packages(scene, method))
         place = source.place(node.lineno, None, node)
-        other = opposite_method(scene, place)
-        fits = flags or (other == f"un{method}" and _came_first(scene, source, node))
+        other = opposite_method(scene, place) if functions else ""
         back = ast.Call(ast.Attribute(call.func.value, other), call.args, call.keywords)
-        if other and fits and ast.unparse(back) not in made:
-            return place, other
-    return None
+        if other and ast.unparse(back) not in made:
+            yield _OneWay(source, node, method, functions, place, other)
 
 
 def _of_packages(scene: Scene, method: str) -> Iterator[types.FunctionType]:

@@ -14,7 +14,11 @@ from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_flag
 from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, by_index, find, whole_cut
-from autograd_explain.inspect.facts.opposite_method import never_taken_back, opposite_method
+from autograd_explain.inspect.facts.opposite_method import (
+    flags_not_taken_back,
+    opposite_method,
+    switch_not_taken_back,
+)
 from autograd_explain.inspect.facts.value_names import cut_names, stored_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -295,7 +299,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     part = part_to_train(scene, found.frozen, frozen.statement)
     shared = None if part is not None else shared_module(scene, frozen.statement)
     missing = Missing.FROZEN if shared is None else Missing.SHARED
-    switched = never_taken_back(scene) if freeze is None else None
+    switched = flags_not_taken_back(scene) if freeze is None else None
     froze = [] if freeze is None else [scene.event_at(What.CAUSE, freeze)]
     froze += [] if switched is None else [Event(What.CAUSE, switched[0])]
     given = [] if shared is None else [scene.event_at(What.CAUSE, shared.given)]
@@ -372,7 +376,7 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
 def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:
     """Nothing behind the value ever required grad, as far as the source shows."""
     leaf = missing_flag(scene, found.root)
-    left = never_taken_back(scene, flags=False) if leaf is None and found.trace.carries else None
+    left = switch_not_taken_back(scene) if leaf is None and found.trace.carries else None
     if left is not None:
         return _of_left_switched(scene, found, *left)
     names = () if leaf is None else leaf.names

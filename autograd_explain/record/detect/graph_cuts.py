@@ -23,7 +23,7 @@ from torch.nn import Parameter
 from ...custom_function import forward_frames
 from ...isolation.type_checks import class_attribute
 from ...live_definitions import code_of
-from ...nodes import GraphTraversal
+from ...nodes import GraphTraversal, is_view
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .equal_sides import is_nothing_beside
 from .finding import Mark, Weak, weak
@@ -581,14 +581,14 @@ def _running() -> tuple[tuple[CodeType, int], ...]:
 def _is_computed(source: Tensor) -> bool:
     """Whether its graph does more than put leaves together and take them apart."""
     walk = GraphTraversal([root(source).grad_fn], limit=_MAX_WALK)
-    names = (node.node.name().partition("Backward")[0] for node in walk)
-    return any(name not in _REARRANGES for name in names)
+    names = (node.node.name() for node in walk)
+    return any(name not in _PUT_TOGETHER and not is_view(name) for name in names)
 
 
-_REARRANGES = frozenset(
-    """torch::autograd::AccumulateGrad View UnsafeView Reshape ReshapeAlias Cat Stack Clone Slice
-    Select Split Narrow Unbind T Transpose Permute Squeeze Unsqueeze Expand AsStrided Alias
-    ToCopy""".split()
+#: The nodes, besides those of views, of what hands on values as they are.
+_PUT_TOGETHER = frozenset(
+    "torch::autograd::AccumulateGrad CatBackward0 StackBackward0 CloneBackward0 "
+    "ToCopyBackward0".split()
 )
 
 
