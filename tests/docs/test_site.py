@@ -38,7 +38,7 @@ def left_out(request: pytest.FixtureRequest) -> frozenset[str]:
     """The cases that are not run; tests/knowledge runs every one, and tries its rewrites."""
     with_case = [c.name for c in causes().values() if (c.folder / "case.py").exists()]
     whole = request.config.getoption("--all-notebooks")
-    return frozenset(with_case) - {*(with_case if whole else with_case[::5]), *SHOWN}
+    return frozenset(with_case) - {*(with_case if whole else with_case[::10]), *SHOWN}
 
 
 @pytest.fixture(scope="module")

@@ -91,6 +91,8 @@ class StoppedGradients:
         since, last = course.trained, self._gradients.last_backward
         reached = (self._cuts.cuts[s] for s, b in self._cuts.reached.items() if b == last)
         recent = [cut.above for cut in reached if since is not None and cut.clock >= since.clock]
+        if not recent:
+            return set()
         asked = (p for p in parameters if any(id(p) in above for above in recent))
         found = takewhile(lambda p: p.grad is not None and is_zero(p.grad), asked)
         with unseen():

@@ -377,8 +377,10 @@ class Gradients:
         if gradient is None or followed.cleared or backward.clock > followed.stepped.clock:
             return
         late = self._writes(gradient, followed.stepped.clock) if followed.steps else []
+        if not late:
+            return
         with unseen():
-            if not late or is_zero(gradient):
+            if is_zero(gradient):
                 return
         first = Mark(late[-1].site, late[-1].clock, made=False)
         if first.site in followed.too_late:
@@ -391,6 +393,8 @@ class Gradients:
     def _changed_too_early(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
         """clip, backward, step: no gradient was there to be clipped.  Told when the same line does
         so again."""
+        if not self._not_clipped:
+            return
         missed = [self._not_clipped.pop(id(p), _NEVER) for p in parameters if p.grad is not None]
         backward, early = self.last_backward, max(missed, key=_clock, default=_NEVER)
         if not followed.stepped.clock < early.clock < backward.clock:
