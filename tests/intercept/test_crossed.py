@@ -93,6 +93,7 @@ def surfaced(report: dict[str, Any]) -> tuple[str, int]:
 RUNS = [in_loader, in_executor, in_pool, in_spawned]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("run", RUNS[:3])
 def test_the_cause_and_the_line_are_those_of_one_process(

@@ -40,6 +40,7 @@ LOOP = "for i in range(3):"
 BY_HAND = "for p in D.parameters():\n        p.requires_grad = False"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("cell", "fix", "lines"),
     [

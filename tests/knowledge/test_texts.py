@@ -52,6 +52,7 @@ def test_missing_facts_never_show(entry: Entry) -> None:
             assert not PLACEHOLDER.search(text.passage("cause", facts, variant).markdown())
 
 
+@pytest.mark.one_in(3)
 def test_topic_can_be_shown(entry: Entry) -> None:
     for language in LANGUAGES:
         topic = topic_of(entry.folder, entry.example, language)

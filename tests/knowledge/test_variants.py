@@ -14,6 +14,7 @@ from autograd_explain.render.topic_content import cells_of
 TORCH = "# %%\nimport torch\nfrom torch import nn\n"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
     text, cause, variant, line = PROGRAMS[name]

@@ -158,6 +158,7 @@ def test_the_ranks_of_a_job_have_candidates_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("forward", "find", "cause", "failing"),
     [

@@ -61,6 +61,7 @@ VERIFIED = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("cell", "operator"), VERIFIED)
 def test_repairs_are_verified(play: Callable[..., Any], cell: str, operator: str) -> None:
     closing = "" if "backward" in cell else "\nx.sum().backward()"
@@ -234,6 +235,7 @@ a.sum().backward()
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("cell", [TWO_OVERWRITTEN, CUT_LATER])
 def test_two_edits_where_the_first_moved_the_failure(play: Callable[..., Any], cell: str) -> None:
     first = found(play(FORWARD, cell))[0]

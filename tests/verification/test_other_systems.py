@@ -44,6 +44,7 @@ shell.run_line_magic("autograd_explain", "--debug")
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_an_error_and_a_silent_fault_are_explained(system: str) -> None:
     done = subprocess.run(
