@@ -1,6 +1,5 @@
 """The repair inside the operation: what it computes of the values at fault reaches nobody."""
 
-import ast
 from collections.abc import Callable
 
 import libcst as cst
@@ -8,15 +7,13 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
-from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
-from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, walk
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill
 
 from .diagnose import Details
 from .masks import mask_behind
-from .operation import operands
 
 #: What a sum of squares is made with, so that it may be written twice.
 _SQUARES = frozenset({"sum", "square", "pow"})
@@ -26,38 +23,9 @@ _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 def _masked(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`, in the
     same statement or in a later one."""
-    return _with_mask(draft, site, draft.tree.node(site.details.operand))
-
-
-def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
-    """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
-    tree, place = draft.tree, site.details.operand
-    node, operation = tree.node(place), site.node
-    mask = None if node is None else mask_behind(tree, node)
-    if mask is None or mask.choice is None or operation is None or place is None:
-        return False
-    other = site.at(tree.place(mask.choice.args[2 if mask.kept else 1].value)).node
-    given = [tree.source.span(o) for o in operands(operation)]
-    if other is None or place.span not in given:
-        return False
-    number = given.index(place.span)
-    alike = [operands(n)[number] for n in ast.walk(other) if _is_alike(n, operation)]
-    places = [place, *(tree.source.place(o.lineno, None, o) for o in alike)]
-    return bool(alike) and all(_with_mask(draft, site, tree.node(p)) for p in places)
-
-
-def _is_alike(node: ast.AST, other: ast.AST) -> bool:
-    """Whether both are one operation, of as many operands."""
-    if isinstance(node, ast.BinOp) and isinstance(other, ast.BinOp):
-        return type(node.op) is type(other.op)
-    if not isinstance(node, ast.Call) or not isinstance(other, ast.Call):
-        return False
-    return called_name(node) == called_name(other) and len(operands(node)) == len(operands(other))
-
-
-def _with_mask(draft: Draft, site: Site[Details], node: cst.BaseExpression | None) -> bool:
+    node = draft.tree.node(site.details.operand)
     mask = None if node is None else mask_behind(draft.tree, node)
-    torch = None if node is None else torch_at(site.program, draft.tree.place(node))
+    torch = torch_at(site.program, site.details.operand)
     if mask is None or torch is None or node is None:
         return False
     values = ("{x}", site.details.fill) if mask.kept else (site.details.fill, "{x}")
@@ -135,19 +103,9 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
 
 
 def _apart(site: Site[Details]) -> Edits | None:
-    """`torch.linalg.eigh(a)` -> `torch.linalg.eigh(a + 1e-07 * torch.arange(len(a)).diag().to(a))`,
-    what is computed there under a name of its own."""
-    tree, torch = site.at(site.details.operand).tree, torch_at(site.program, site.place)
-    node = tree.node(site.details.operand)
-    statement = None if node is None else tree.statement_of(node)
-    if node is None or statement is None or torch is None:
-        return None
-    draft, matrix = Draft(tree), node
-    if not isinstance(node, cst.Name):
-        matrix = cst.Name(fresh(tree, statement, "matrix"))
-        draft.before(statement, [make("{m} = {x}", m=matrix, x=bare(node))])
-    diagonal = f"{site.details.apart} * {torch}.arange({{m}}.shape[-1]).diag().to({{m}})"
-    return draft.replace(node, expression(f"{{m}} + {diagonal}", m=matrix)).edits()
+    """`eigh(a)` -> `eigh(a + 1e-07 * torch.arange(a.shape[-1]).diag().to(a))`"""
+    diagonal = f"{site.details.apart} * {{torch}}.arange({{name}}.shape[-1]).diag().to({{name}})"
+    return site.at(site.details.operand).replaced(f"{{name}} + {diagonal}")
 
 
 def _has_bounds(details: Details) -> bool:
@@ -166,7 +124,6 @@ def _is_divisor(details: Details) -> bool:
 
 propose: Propose[Details] = by_table(
     Fix("where_inside", _with_roots(_masked), when=lambda d: d.fill != ""),
-    Fix("where_inside", _with_roots(_masked_alike), when=lambda d: d.fill != ""),
     Fix("where_around", _with_roots(_masked_around), when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),
