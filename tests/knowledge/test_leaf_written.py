@@ -111,7 +111,8 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "class Fuse(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.w = nn.Parameter(torch.ones(2))\n    def forward(self, x):\n"
         "        w = nn.functional.relu(self.w, inplace=True)\n        return x @ w\n"
-        "fuse = Fuse()\nfuse(torch.ones(2)).backward()\nassert all(p.grad.sum() == 2 for p in fuse.parameters())\n",
+        "fuse = Fuse()\nfuse(torch.ones(2)).backward()\n"
+        "assert all(p.grad.sum() == 2 for p in fuse.parameters())\n",
         ("        w = nn.functional.relu(self.w.clone(), inplace=True)",),
     ),
     "no backward is to come": (

@@ -9,7 +9,6 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import head
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.tree import statement_at
@@ -19,12 +18,9 @@ from .diagnose import Details
 
 
 def _renamed(site: Site[Details]) -> Edits | None:
-    tree, statement = site.tree, site.own
-    draft = Draft(tree)
-    for node in head(statement) if statement is not None else ():
-        if isinstance(node, cst.Attribute) and node.attr.value == "saved_variables":
-            draft.replace(node.attr, cst.Name("saved_tensors"))
-    return draft.edits()
+    nodes = [n for n in ast.walk(site.statement or ast.Pass()) if isinstance(n, ast.Attribute)]
+    old = (site.of(n).place for n in nodes if n.attr == "saved_variables")
+    return site.at(*old).replaced("{owner}.saved_tensors")
 
 
 def _static(site: Site[Details]) -> Edits | None:

@@ -23,11 +23,7 @@ from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
-from autograd_explain.rewrite.transforms.uncut import (
-    is_list,
-    joined_at,
-    uncut_at,
-)
+from autograd_explain.rewrite.transforms.uncut import is_list, joined_at
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
@@ -65,11 +61,6 @@ def _value_before(site: Site[Details]) -> Edits | None:
         use = use.of(call)
     edits = use.replaced("{text}", text=text)
     return edits if edits and _fits_loss(site) else None
-
-
-def _no_cast(site: Site[Details]) -> Edits | None:
-    cast = called_name(site.node) in _CASTS
-    return uncut_at(site.program, site.place) if cast and not _value_before(site) else None
 
 
 def _cross_entropy(site: Site[Details]) -> Edits | None:
@@ -168,7 +159,6 @@ propose: Propose[Details] = by_table(
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated), changes=True),
     Fix("repair_called_itself", _called_themselves, when=lambda d: d.by_library, changes=True),
-    Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
