@@ -7,15 +7,12 @@ import re
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, last_name
+from autograd_explain.program import last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.cst_tools import calls_in, dotted, expression, same, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
-from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.undone import undone, undone_behind
@@ -41,21 +38,16 @@ _OF_TORCH = {
 
 def _drawn_by_torch(site: Site[Details]) -> Edits | None:
     """`random.random()` -> `torch.rand(()).item()`, everywhere in the checkpointed function."""
-    return merge(*(_draws(site.program, place) for place in site.details.draws))
-
-
-def _draws(program: Program, place: Place) -> Edits | None:
-    (tree, found), torch = statement_at(program, place), torch_at(program, place)
-    if found is None or torch is None:
-        return None
-    draft = Draft(tree)
-    for call in calls_in(found):
-        template = _OF_TORCH.get(tree.imports.full(dotted(call.func)), "")
-        given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
-        places = len({n for n in "01" if f"{{{n}}}" in template})
-        if template and len(given) == len(call.args) == places:
-            draft.replace(call, expression(template.format(*given, torch=torch)))
-    return draft.edits()
+    drafts, torch = Drafts(), torch_at(site.program, site.place)
+    for spot in map(site.at, site.details.draws if torch else ()):
+        for call in calls_in(spot.own):
+            template = _OF_TORCH.get(spot.imports.full(dotted(call.func)), "")
+            given = [spot.tree.code(a.value) for a in call.args if not a.star and not a.keyword]
+            places = len({n for n in "01" if f"{{{n}}}" in template})
+            if template and len(given) == len(call.args) == places:
+                new = expression(template.format(*given, torch=torch))
+                drafts[spot.tree].replace(call, new)
+    return drafts.edits()
 
 
 def _always_computed(site: Site[Details]) -> Edits | None:
@@ -75,8 +67,7 @@ def _not_asked(site: Site[Details]) -> Edits | None:
 def _taken_back(site: Site[Details]) -> Edits | None:
     """`unet.enable_adapters()` for `unet.disable_adapters()`: before backward, where that stands
     behind it in the same block, else where the function around is done."""
-    program, method = site.program, site.details.opposite
-    tree, own = statement_at(program, site.place)
+    tree, own, method = site.tree, site.own, site.details.opposite
     backward = site.at(site.details.backward).own
     if own is None or not method:
         return None
@@ -84,7 +75,7 @@ def _taken_back(site: Site[Details]) -> Edits | None:
     if backward in order[at + 1 :]:
         undo = undone(tree, own, method)
         return None if undo is None else Draft(tree).before(backward, [undo]).edits()
-    return undone_behind(program, site.place, method)
+    return undone_behind(site.program, site.place, method)
 
 
 def _given(site: Site[Details]) -> Edits | None:

@@ -5,13 +5,10 @@ from functools import partial
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.engine.draft import Drafts
+from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.transforms.grad_mode import decorated
 
 from .diagnose import Details
@@ -36,18 +33,13 @@ def _static(site: Site[Details]) -> Edits | None:
     methods = [(source, n) for source, n in bodies if isinstance(n, ast.FunctionDef)]
     if {m.name for _, m in methods} != {"forward", "backward"}:
         return None
-    edits = site.replaced(f"{made.func.id}.apply{{arguments}}")
+    edits, drafts = site.replaced(f"{made.func.id}.apply{{arguments}}"), Drafts()
+    static = partial(decorated, cst.Decorator(cst.Name("staticmethod")))
     for source, method in methods:
-        if not method.decorator_list:
-            place = source.place(method.lineno, None, method)
-            edits = then(site.program, edits, _decorated, place)
-    return edits
-
-
-def _decorated(program: Program, place: Place) -> Edits | None:
-    tree, method = statement_at(program, place)
-    new = cst.Decorator(cst.Name("staticmethod"))
-    return None if method is None else Draft(tree).change(method, partial(decorated, new)).edits()
+        at = site.at(source.place(method.lineno, None, method))
+        if not method.decorator_list and at.own is not None:
+            drafts[at.tree].change(at.own, static)
+    return merge(edits, drafts.edits()) if drafts else edits
 
 
 propose: Propose[Details] = by_table(

@@ -125,12 +125,6 @@ def _thawed(site: Site[Details]) -> Edits | None:
     return in_turn or thawed_before(program, site.place, details.turn)
 
 
-def _trainable(site: Site[Details]) -> Edits | None:
-    """`from_pretrained(base, path, is_trainable=True)`"""
-    flag = site.details.trainable
-    return None if flag is None else site.given(*flag)
-
-
 def _is_frozen_but_part(details: Details) -> bool:
     return details.missing is Missing.FROZEN and bool(details.freeze and details.parts)
 
@@ -144,7 +138,7 @@ _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 #: What learns then besides may differ from what was meant.
 _UNFROZEN: tuple[Fix[Details], ...] = (
     Fix("computed_in_turn", lambda s: computed_in_turn(s.program, s.place, s.details.then_read)),
-    Fix("trainable", _trainable),
+    Fix("trainable", lambda s: s.given(*s.details.trainable) if s.details.trainable else None),
     Fix("undo", lambda s: undone_behind(s.program, s.place, s.details.opposite)),
     Fix("unfreeze", _thawed_part, when=_is_frozen_but_part),
     Fix("thaw", _thawed, when=_is_frozen_whole),
