@@ -41,9 +41,14 @@ def _times_incoming(site: Site[Details]) -> Edits | None:
     return site.at(*site.details.places).replaced("{g} * {x}", g=site.details.gradient)
 
 
-def _added_by_autograd(site: Site[Details]) -> Edits | None:
-    """`return g` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
-    details, values = site.details, _values(site)
+def _by_autograd(site: Site[Details]) -> Edits | None:
+    """`return g` -> `return g, torch.autograd.functional.vjp(…)[1]`, where one value is owed and
+    not returned; the same for the `None` of `return g, None`."""
+    details, values, program = site.details, _values(site), site.program
+    owed = (details.input, details.gradient)
+    if details.why is not Why.NUMBER:
+        alone = len(details.places) == 1
+        return derivative_by_autograd(program, details.places[0], *owed) if alone else None
     if len(values) != details.count or not details.input:
         return None
 
@@ -53,17 +58,7 @@ def _added_by_autograd(site: Site[Details]) -> Edits | None:
             [*values, *("None" if n in details.unneeded else derivative for n in missing)]
         )
 
-    return derivative_by_autograd(
-        site.program, site.place, details.input, details.gradient, details.tensors, written
-    )
-
-
-def _by_autograd(site: Site[Details]) -> Edits | None:
-    """`return g, None` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
-    details = site.details
-    if len(details.places) != 1:
-        return None
-    return derivative_by_autograd(site.program, details.places[0], details.input, details.gradient)
+    return derivative_by_autograd(program, site.place, *owed, details.tensors, written)
 
 
 def _taken(site: Site[Details]) -> Edits | None:
@@ -75,9 +70,10 @@ def _taken(site: Site[Details]) -> Edits | None:
     return apply_patches([Patch(source, end, "".join(f", {name}" for name in more))])
 
 
+_OWED = (Why.NUMBER, Why.MISSING, Why.PARTLY)
+
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
-    Fix("by_autograd", _added_by_autograd, when=lambda d: d.why is Why.NUMBER),
     Fix("none_at_position", _with_none, when=lambda d: d.why is not Why.NUMBER),
     Fix(
         "cast_operand",
@@ -86,7 +82,7 @@ propose: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
-    Fix("by_autograd", _by_autograd, when=lambda d: d.why in (Why.MISSING, Why.PARTLY)),
+    Fix("by_autograd", _by_autograd, when=lambda d: d.why in _OWED),
     Fix("take_unused", _taken, when=lambda d: not d.used),
     Fix("take_used", _taken, when=lambda d: d.used, changes=True),
 )

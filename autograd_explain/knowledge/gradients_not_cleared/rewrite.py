@@ -9,10 +9,6 @@ from autograd_explain.rewrite.transforms.training_step import zero_grad_after, z
 from .diagnose import Details
 
 
-def _is_stepped(details: Details) -> bool:
-    return details.own_backward is None and not details.updates
-
-
 def _reset(site: Site[Details]) -> Edits | None:
     """`delta.grad = None` behind the line that updates `delta` or keeps its gradient; before the
     backward, where that is the function's last."""
@@ -32,6 +28,10 @@ propose: Propose[Details] = by_table(
         "clear_before_backward",
         lambda s: zero_grad_before(s.program, s.details.step or s.place, s.details.own_backward),
     ),
-    Fix("clear_after_step", at_place(zero_grad_after), when=_is_stepped),
+    Fix(
+        "clear_after_step",
+        at_place(zero_grad_after),
+        when=lambda d: d.own_backward is None and not d.updates,
+    ),
     changes=True,
 )

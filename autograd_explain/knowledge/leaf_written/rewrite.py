@@ -9,7 +9,7 @@ from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.leaf_write import LeafWriteDetails, Purpose
 from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
-from autograd_explain.model import Finding, Place, Role, What
+from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
@@ -128,7 +128,10 @@ def _stays_the_leaf(site: Site[LeafWriteDetails]) -> bool:
     """
     program, place, write = site.program, site.place, write_at(site.program, site.place)
     if write is None or not isinstance(write.target, ast.Name):
-        return _gradient_is_read(_last_parts(site.finding), program)
+        # Places may reach the tensor by other paths: `params.vec`, `self.owner.vec`.
+        fact = site.finding.tensor(Role.CULPRIT)
+        paths = () if fact is None else fact.names
+        return _gradient_is_read({path.rsplit(".", 1)[-1] for path in paths}, program)
     if not rebinding_is_enough(program, place, write.target):
         return True
     if write.form is Form.ITEM and _is_first_use(program, place, write):
@@ -152,12 +155,6 @@ def _is_first_use(program: Program, place: Place, write: SourceWrite) -> bool:
         and ast.unparse(made.targets[0]) == write.target_text
         and makes_leaf(made.value)
     )
-
-
-def _last_parts(finding: Finding) -> set[str]:
-    """Places may reach the tensor by other paths: `params.vec`, `self.owner.vec`."""
-    fact = finding.tensor(Role.CULPRIT)
-    return {name.rsplit(".", 1)[-1] for name in fact.names} if fact is not None else set()
 
 
 def _gradient_is_read(names: set[str], program: Program) -> bool:
