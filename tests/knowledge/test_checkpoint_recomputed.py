@@ -92,36 +92,6 @@ net(torch.randn(2, 4)).sum().backward()
         "state",
         "        return checkpoint(self.body, x, self.calls, use_reentrant=False)",
     ),
-    "a counter in each of a model's blocks": (
-        """
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b, self.steps = nn.Linear(4, 4), nn.Linear(4, 8), 0
-    def forward(self, x):
-        self.seen = x.detach()
-        if self.training:
-            self.steps += 1
-        if self.steps > 1:
-            x = self.b(x)[:, :4]
-        return self.a(x)
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList(Block() for _ in range(2))
-    def forward(self, x):
-        for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=False)
-        return x
-net = Net()
-# %%
-x = torch.randn(2, 4)
-for _ in range(3):
-    net(x).sum().backward()
-""",
-        "state",
-        "                block.steps += 1",
-    ),
 }
 
 

@@ -213,37 +213,3 @@ def test_what_is_no_running_value_keeps_its_graph() -> None:
     text = CENTRED.format(begin="", line="        self.mean = x.mean(0)")
     found = explained(cells_of(START + text.replace(".detach()", "")))
     assert "detach_running" not in [r.fix for r in found.rewrites]
-
-
-KEEPS = """# %%
-import copy, torch
-class Bank(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight, self.kept = torch.nn.Parameter(torch.ones(2)), {}
-    def train(self, mode=True):
-        self.kept = {}
-        return super().train(mode)
-    def forward(self, x):
-        if "w" not in self.kept:
-            self.kept["w"] = self.weight.exp()
-        return x * self.kept["w"]
-net = torch.nn.Sequential(Bank()).eval()
-STATE
-net(torch.ones(2))
-# %%
-best = copy.deepcopy(net)
-"""
-
-
-def test_what_training_mode_empties_is_emptied_before_the_copy() -> None:
-    cells = cells_of(KEEPS.replace("STATE", ""))
-    emptied = next(r for r in explained(cells).rewrites if r.fix == "emptied")
-    new = edited(cells, emptied)
-    assert new[-1].strip() == "net.train()\nnet.eval()\nbest = copy.deepcopy(net)"
-    run(new)
-
-
-def test_modes_that_differ_are_left_as_they_are() -> None:
-    cells = cells_of(KEEPS.replace("STATE", "net.training = True"))
-    assert not any(r.fix == "emptied" for r in explained(cells).rewrites)

@@ -54,12 +54,6 @@ ROWS = {
         "where_inside",
         "loss = torch.where(w == 0, 0.0, torch.where(w == 0, 1.0, w).rsqrt()).sum()",
     ),
-    "both branches of a mask": Row(
-        "v = w - 1.5\nloss = torch.where(v >= 0, v.pow(0.5), -(-v).pow(0.5)).sum()", "derivative",
-        "(-v).pow(0.5)", "-v", "-0.5", "where_inside",
-        "loss = torch.where(v >= 0, torch.where(v >= 0, v, 1.0).pow(0.5), "
-        "-torch.where(v >= 0, 1.0, -v).pow(0.5)).sum()",
-    ),
     "an overflow behind a mask": Row(
         "x = w * 100\nloss = torch.where(x < 50, x.exp(), 0.0).sum()", "derivative", "x.exp()",
         "x", "100 … 200", "where_inside",
@@ -127,11 +121,10 @@ ROWS = {
         "loss = (v * torch.arange(2)).sum()", "repeated", "torch.linalg.eigh(a)", "a", "", "apart",
         "lam, v = torch.linalg.eigh(a + 3e-04 * torch.arange(a.shape[-1]).diag().to(a))",
     ),
-    "singular vectors of what is computed there": Row(
-        "u, s, v = torch.linalg.svd(torch.eye(3) * w[1])\nloss = (u[0] + v[1]).sum()", "repeated",
-        "torch.linalg.svd(torch.eye(3) * w[1])", "torch.eye(3) * w[1]", "", "apart",
-        "new_matrix = torch.eye(3) * w[1]\nu, s, v = torch.linalg.svd(new_matrix + 3e-04 "
-        "* torch.arange(new_matrix.shape[-1]).diag().to(new_matrix))",
+    "singular vectors": Row(
+        "b = torch.eye(3) * w[1]\nu, s, v = torch.linalg.svd(b)\nloss = (u[0] + v[1]).sum()",
+        "repeated", "torch.linalg.svd(b)", "b", "", "apart",
+        "u, s, v = torch.linalg.svd(b + 3e-04 * torch.arange(b.shape[-1]).diag().to(b))",
     ),
     "std of one element": Row(
         "loss = w[:1].std()", "value_line", "w[:1].std()", "", "", "correction",

@@ -36,8 +36,8 @@ def program(hook: str, after: str = "", rounds: int = 5) -> list[str]:
     [
         (
             "net.weight.register_hook(halved)",
-            "before_loop",
-            ["net.weight.register_hook(halved)"],
+            "removed",
+            ["new_handle = net.weight.register_hook(halved)", "new_handle.remove()"],
         ),
         (
             "net.weight.register_hook(lambda g: g * (1 if step else 2))",

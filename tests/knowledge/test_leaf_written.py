@@ -107,6 +107,14 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "net(x).mean().backward()\n",
         ("    with torch.no_grad():\n        w[0] *= 0.5",),
     ),
+    "an in-place function of a parameter, with whose value a method goes on": (
+        "class Fuse(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w = nn.Parameter(torch.ones(2))\n    def forward(self, x):\n"
+        "        w = nn.functional.relu(self.w, inplace=True)\n        return x @ w\n"
+        "fuse = Fuse()\nfuse(torch.ones(2)).backward()\n"
+        "assert all(p.grad.sum() == 2 for p in fuse.parameters())\n",
+        ("        w = nn.functional.relu(self.w.clone(), inplace=True)",),
+    ),
     "no backward is to come": (
         "for p in net.parameters():\n    p.mul_(0.5)\nnet(x).mean().backward()\n",
         ("    with torch.no_grad():\n        p.mul_(0.5)\nnet(x).mean().backward()",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 SIMPLE = [
     ("x.add_(1)", "x = x.add(1)"),
@@ -131,24 +131,4 @@ def test_inside_a_function(body: str, after: str | None) -> None:
     program = program_of(wrapped(body))
     needle = next(n for n in (".relu_", "W.add_", "p.sub_", "t += 1", "h += t") if n in body)
     found = result(out_of_place(program, at(program, needle, cell=2)))
-    assert found == (None if after is None else wrapped(after))
-
-
-VALUES = [
-    ("w = F.relu(self.w, inplace=True)\nreturn w * x", "w = F.relu(self.w)\nreturn w * x"),
-    ("return x * torch.sigmoid_(self.w)", "return x * torch.sigmoid(self.w)"),
-    ("w = self.w.clamp_(min=0)\nreturn w + self.w", None),  # the written value is read
-    ("F.relu(self.w, inplace=True)", None),  # the write is all there is
-    ("w = F.relu(x, inplace=True)\nreturn w", None),  # may be no parameter
-]
-
-
-@pytest.mark.parametrize(("body", "after"), VALUES, ids=[b for b, _ in VALUES])
-def test_value_alone(body: str, after: str | None) -> None:
-    def wrapped(text: str) -> str:
-        lines = "".join(f"    {line}\n" for line in text.splitlines())
-        return f"import torch\nimport torch.nn.functional as F\ndef f(self, x):\n{lines}"
-
-    program = program_of(wrapped(body))
-    found = result(value_alone(program, at(program, body.splitlines()[0], cell=2)))
     assert found == (None if after is None else wrapped(after))

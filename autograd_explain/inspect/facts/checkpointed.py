@@ -36,13 +36,12 @@ _MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
 @dataclass(frozen=True)
 class Divergence:
     """A statement that makes a second run of `function` differ: it changes a "state", draws a
-    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint;
-    `switch` the one by which the program has a library checkpoint what it runs."""
+    "random" number, or changes the "mode" between the runs.  `switch` is the
+    call by which the program has a library checkpoint what it runs."""
 
     kind: str
     function: str
     place: Place
-    call: Place | None = None
     switch: Place | None = None
 
 
@@ -51,11 +50,10 @@ def suspects(scene: Scene) -> list[Divergence]:
     found: list[Divergence] = []
     passed = _passed(scene)
     for source, call in passed:
-        at = source.place(call.lineno, None, call)
         for body in _bodies(scene, source, call):
             # `block`, for the forward of a module that is given.
             name = ast.unparse(call.args[0]) if body.name == "forward" else body.name or "lambda"
-            found += [replace(d, function=name, call=at) for d in _of_run(scene, body)]
+            found += [replace(d, function=name) for d in _of_run(scene, body)]
         found += _between(source, call)
     if not passed:
         found += _in_library(scene)

@@ -2,12 +2,12 @@
 
 In a mapped function `u = net(t)`, `du = torch.autograd.grad(u, t)[0]` finds no graph; the same
 derivative is `torch.func.grad(u_of)(t)`, where `u_of` computes `u` of a `t` that it is given and
-sums it: autograd, too, takes a single number, or weights what it is given by `grad_outputs`.
+sums it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -85,18 +85,22 @@ class _Anew:
         """What is to go, and what comes instead; a function that it needs is put `before`."""
         given = bind(_TAKES, given_by(call))
         outputs, inputs = given.get("outputs"), given.get("inputs")
-        if outputs is None or inputs is None or not {*given} <= {*_TAKES}:
+        if outputs is None or inputs is None or not _is_summed(given):
             return None
         names = [dotted(n) or "" for n in unpacked(inputs)]
         own = parameter_names(self.scope) | {dotted(t) or "" for t in _stored(self.scope)}
         if isinstance(outputs, (cst.Tuple, cst.List)) or not {*names} <= own - {""}:
             return None
-        steps = self._steps(statement, outputs, names)
-        total = _total(outputs, given.get("grad_outputs"), steps or [], names)
-        if steps is None or total is None:
+        steps = self._steps(statement, outputs, {*names})
+        if steps is None:
             return None
-        function = self._function(statement, outputs, names, steps, total, before)
-        of = ", ".join(names)
+        of, total = ", ".join(names), expression("{u}.sum()", u=outputs)
+        function = expression(f"lambda {of}: {{total}}", total=total)
+        if steps:
+            wish = f"{dotted(outputs) or 'value'}_of_{'_'.join(names)}".replace(".", "_")
+            function = cst.Name(fresh(self.tree, statement, wish))
+            lines = [*map(self.tree.code, steps), f"return {self.tree.code(total)}"]
+            before.append(block("\n    ".join([f"def {function.value}({of}):", *lines]) + "\n"))
         around = self.tree.parents[call]
         if len(names) == 1 and isinstance(around, cst.Subscript) and around.value is call:
             if isinstance(around.slice[0].slice, cst.Index):
@@ -104,57 +108,33 @@ class _Anew:
         numbers = tuple(range(len(names)))
         return call, expression(f"{self.grad}({{f}}, argnums={numbers})({of})", f=function)
 
-    def _function(
-        self,
-        statement: Statement,
-        outputs: cst.BaseExpression,
-        names: Sequence[str],
-        steps: Sequence[Statement],
-        total: cst.BaseExpression,
-        before: list[Statement],
-    ) -> cst.BaseExpression:
-        """A lambda, or the name of a function with the steps in it."""
-        parameters = ", ".join(names)
-        if not steps:
-            return expression(f"lambda {parameters}: {{total}}", total=total)
-        wish = f"{dotted(outputs) or 'value'}_of_{'_'.join(names)}".replace(".", "_")
-        name = fresh(self.tree, statement, wish)
-        lines = [self.tree.module.code_for_node(s) for s in steps]
-        lines.append(f"return {self.tree.module.code_for_node(total)}")
-        before.append(block("\n    ".join([f"def {name}({parameters}):", *lines]) + "\n"))
-        return cst.Name(name)
-
     def _steps(
-        self,
-        statement: Statement,
-        outputs: cst.BaseExpression,
-        names: Sequence[str],
+        self, statement: Statement, outputs: cst.BaseExpression, names: set[str]
     ) -> list[Statement] | None:
-        """The statements of the function that lead from the names to the outputs; None where
-        something else than plain assignments does, or nothing."""
-        wanted = _first(effects(outputs).reads)
-        before: list[Statement] = []
-        if isinstance(self.scope, cst.FunctionDef):
-            siblings, position = self.tree.siblings(statement)
-            before = siblings[:position]
-        chosen: list[Statement] = []
-        for step in reversed(before):
-            writes = _first(effects(step).writes)
-            if writes & wanted - {*names}:
+        """The statements of the function that lead to the outputs; None where something else than
+        plain assignments does, where nothing of it reads the names, or where one of the names gets
+        two values."""
+        in_lambda = not isinstance(self.scope, cst.FunctionDef)
+        siblings, position = self.tree.siblings(statement)
+        read, chosen = _first(effects(outputs).reads), list[Statement]()
+        for step in reversed([] if in_lambda else siblings[:position]):
+            if _first(effects(step).writes) & read - names:
                 if not _names_values(step):
                     return None
                 chosen.insert(0, self.known.get(step, step))
-                wanted |= _first(effects(chosen[0]).reads)
-        depending = {*names}
-        kept = []
-        for step in chosen:
-            if depending & _first(effects(step).reads):
-                kept.append(step)
-                depending |= _first(effects(step).writes)
-        stored = [dotted(t) for t in _stored(self.scope)]
-        if any(stored.count(n) + (n in parameter_names(self.scope)) > 1 for n in depending):
-            return None
-        return kept if depending & _first(effects(outputs).reads) else None
+                read |= _first(effects(chosen[0]).reads)
+        stored = [*map(dotted, _stored(self.scope)), *parameter_names(self.scope)]
+        given = {dotted(t) for step in chosen for t in single_targets(step)}
+        twice = any(stored.count(name) > 1 for name in names | given)
+        return chosen if names & read and not twice else None
+
+
+def _is_summed(given: Mapping[str, cst.BaseExpression]) -> bool:
+    """Whether the derivative is that of the sum, as `torch.func.grad` takes it: of one number, or
+    with ones for weights."""
+    weights = given.get("grad_outputs")
+    ones = weights is None or dotted(weights) == "None" or called_name(weights) == "ones_like"
+    return ones and {*given} <= {*_TAKES}
 
 
 def _names_values(step: Statement) -> bool:
@@ -169,21 +149,6 @@ def _first(paths: set[str]) -> set[str]:
 
 def _stored(scope: cst.CSTNode) -> list[cst.BaseExpression]:
     return [t for n in walk(scope) for t in single_targets(n)]
-
-
-def _total(
-    outputs: cst.BaseExpression,
-    weights: cst.BaseExpression | None,
-    steps: Sequence[Statement],
-    names: Sequence[str],
-) -> cst.BaseExpression | None:
-    """What is differentiated: the weights count as numbers, so they may not be made inside."""
-    if weights is None or dotted(weights) == "None" or called_name(weights) == "ones_like":
-        return expression("{u}.sum()", u=outputs)
-    inside = {*names, *(dotted(t) or "" for s in steps for t in _stored(s))}
-    if _first(effects(weights).reads) & inside:
-        return None
-    return expression("({w} * {u}).sum()", w=weights, u=outputs)
 
 
 propose: Propose[None] = by_table(

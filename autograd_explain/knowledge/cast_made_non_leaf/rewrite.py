@@ -27,43 +27,38 @@ def _is_update(details: Details) -> bool:
     return details.update is not None or details.updates != ()
 
 
+def _is_cleared(details: Details) -> bool:
+    """Whether the program resets the gradient itself, which new leaves do not have."""
+    return any(u.cleared for u in details.updates)
+
+
 def _stays_leaf(details: Details) -> bool:
-    """Whether each update is to be written into the leaf: new leaves do not suit a program that
-    resets the gradient itself, and are not what an update outside the graph meant."""
-    return details.update is None or any(u.cleared for u in details.updates)
+    """Whether each update is to be written into the leaf: it was meant outside of the graph."""
+    unrecorded = details.updates != () and not (details.asked or details.update is not None)
+    return unrecorded or _is_cleared(details)
 
 
 def _in_place(site: Site[Details], augmented: bool = False) -> Edits | None:
     updates = {u.value: u.last and not u.cleared for u in site.details.updates}
-    return updates_in_place(site.program, updates, augmented)
+    if updates or augmented:
+        return updates_in_place(site.program, updates, augmented)
+    return in_place_update(site.program, site.place)
 
 
 def _new_leaves(site: Site[Details]) -> Edits | None:
-    """Each round begins with tensors that ask for their gradient; there is none to reset."""
-    updates = [u for u in site.details.updates if u.last]
-    method = f"detach().{FLAG}" if site.details.recorded else FLAG
-    if not updates or any(u.cleared for u in updates):
-        return None
-    return site.at(*(u.value for u in updates)).called(method)
-
-
-def _detached(site: Site[Details]) -> Edits | None:
-    update = site.details.update
-    return None if update is None else new_leaf(site.program, site.place, update.flagged)
-
-
-def _is_alone(details: Details) -> bool:
-    return details.update is not None and not details.updates
+    """Each round begins with tensors that ask for their gradient."""
+    update, last = site.details.update, [u.value for u in site.details.updates if u.last]
+    steps = ("detach" if site.details.recorded else "", FLAG)
+    if update is not None and update.flagged:
+        steps = ("detach", "")  # the program asks for it itself
+    return site.at(*(last or [site.place])).called("().".join(filter(None, steps)))
 
 
 propose: Propose[Details] = by_table(
-    Fix("detached", _new_leaves, when=lambda d: d.asked),
     Fix("update", _in_place, when=_stays_leaf),
-    Fix("update", partial(_in_place, augmented=True), when=_is_update),
-    Fix("detached", _new_leaves, when=_is_update),
+    Fix("update", partial(_in_place, augmented=True), when=lambda d: not d.asked),
+    Fix("detached", _new_leaves, when=lambda d: _is_update(d) and not _is_cleared(d)),
     Fix("update", _in_place, when=_is_update),
-    Fix("detached", _detached, when=_is_alone),
-    Fix("update", at_place(in_place_update), when=_is_alone),
     # A result that the optimizer was not given is trained then, which is what a parameter is for.
     Fix(
         "requires_grad_last",

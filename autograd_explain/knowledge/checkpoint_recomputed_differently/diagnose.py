@@ -51,7 +51,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     )
     if first is None:
         return told.with_details(Details())
-    return told.with_details(Details(kind, draws, first.call, first.switch))
+    return told.with_details(Details(kind, draws, first.switch))
 
 
 def _of_switch(scene: Scene, found: Switched) -> Finding[Details]:

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import cast
+import re
 
 import libcst as cst
-from libcst import matchers
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, last_name
+from autograd_explain.program import last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
-from autograd_explain.rewrite.analysis.effects import effects, fresh
-from autograd_explain.rewrite.engine.cst_tools import (
-    called_name,
-    calls_in,
-    dotted,
-    expression,
-    is_label,
-    positional_parameters,
-    repeatable,
-    unpacked,
-    walk,
-)
+from autograd_explain.rewrite.analysis.effects import fresh
+from autograd_explain.rewrite.engine.cst_tools import calls_in, dotted, expression, same, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
-from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
+from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.undone import undone, undone_behind
 
 from .details import Details
@@ -52,21 +38,16 @@ _OF_TORCH = {
 
 def _drawn_by_torch(site: Site[Details]) -> Edits | None:
     """`random.random()` -> `torch.rand(()).item()`, everywhere in the checkpointed function."""
-    return merge(*(_draws(site.program, place) for place in site.details.draws))
-
-
-def _draws(program: Program, place: Place) -> Edits | None:
-    (tree, found), torch = statement_at(program, place), torch_at(program, place)
-    if found is None or torch is None:
-        return None
-    draft = Draft(tree)
-    for call in calls_in(found):
-        template = _OF_TORCH.get(tree.imports.full(dotted(call.func)), "")
-        given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
-        places = len({n for n in "01" if f"{{{n}}}" in template})
-        if template and len(given) == len(call.args) == places:
-            draft.replace(call, expression(template.format(*given, torch=torch)))
-    return draft.edits()
+    drafts, torch = Drafts(), torch_at(site.program, site.place)
+    for spot in map(site.at, site.details.draws if torch else ()):
+        for call in calls_in(spot.own):
+            template = _OF_TORCH.get(spot.imports.full(dotted(call.func)), "")
+            given = [spot.tree.code(a.value) for a in call.args if not a.star and not a.keyword]
+            places = len({n for n in "01" if f"{{{n}}}" in template})
+            if template and len(given) == len(call.args) == places:
+                new = expression(template.format(*given, torch=torch))
+                drafts[spot.tree].replace(call, new)
+    return drafts.edits()
 
 
 def _always_computed(site: Site[Details]) -> Edits | None:
@@ -74,37 +55,6 @@ def _always_computed(site: Site[Details]) -> Edits | None:
     tree, stored = site.tree, site.own
     guard = tree.around(stored, cst.If)
     return None if guard is None else always_computed(site.program, tree.place(guard))
-
-
-def _before_call(site: Site[Details]) -> Edits | None:
-    """`if self.training: self.steps += 1` in a module that is checkpointed goes before the call, as
-    `if block.training: block.steps += 1`: backward does not count again."""
-    tree, counted = site.tree, site.own
-    call = site.at(site.details.call)
-    outer, statement = call.tree, call.own
-    if not isinstance(counted, cst.AugAssign) or statement is None:
-        return None
-    moved = tree.alone_in(counted, cst.If)
-    function = tree.around(moved, cst.FunctionDef)
-    found = (c.args[0].value for c in calls_in(statement) if called_name(c) == "checkpoint")
-    receiver = next(found, None)
-    if function is None or receiver is None or not repeatable(receiver):
-        return None
-    if function.name.value != "forward" or not _is_of_round(outer, statement, receiver):
-        return None
-    own = positional_parameters(function)[0]
-    inside, end = tree.siblings(moved)
-    first = tree.block_of(moved) is function.body and effects(moved)
-    if not first or any(first.conflicts(effects(s)) for s in inside[:end]):
-        return None
-    names = (n for n in walk(moved) if isinstance(n, cst.Name) and not is_label(tree, n))
-    if any(n.value != own for n in names):
-        return None
-    again = matchers.replace(moved, matchers.Name(own), receiver)
-    drafts = Drafts()
-    drafts[tree].remove(moved)
-    drafts[outer].before(statement, [cast(Statement, again)])
-    return drafts.edits()
 
 
 def _not_asked(site: Site[Details]) -> Edits | None:
@@ -117,8 +67,7 @@ def _not_asked(site: Site[Details]) -> Edits | None:
 def _taken_back(site: Site[Details]) -> Edits | None:
     """`unet.enable_adapters()` for `unet.disable_adapters()`: before backward, where that stands
     behind it in the same block, else where the function around is done."""
-    program, method = site.program, site.details.opposite
-    tree, own = statement_at(program, site.place)
+    tree, own, method = site.tree, site.own, site.details.opposite
     backward = site.at(site.details.backward).own
     if own is None or not method:
         return None
@@ -126,95 +75,51 @@ def _taken_back(site: Site[Details]) -> Edits | None:
     if backward in order[at + 1 :]:
         undo = undone(tree, own, method)
         return None if undo is None else Draft(tree).before(backward, [undo]).edits()
-    return undone_behind(program, site.place, method)
-
-
-def _is_of_round(tree: Tree, statement: Statement, receiver: cst.BaseExpression) -> bool:
-    """Whether no loop calls the same module again."""
-    around = next(iter(tree.loops(statement)), None)
-    head = (dotted(receiver) or "").partition(".")[0]
-    taken = unpacked(around.target) if isinstance(around, cst.For) else []
-    return around is None or any(dotted(name) == head for name in taken)
-
-
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    """`self.calls += 1` in the checkpointed function, and the only call that checkpoints it."""
-
-    tree: Tree
-    counted: cst.AugAssign
-    function: cst.FunctionDef
-    outer: Tree
-    call: cst.Call
-    statement: Statement
+    return undone_behind(site.program, site.place, method)
 
 
 def _given(site: Site[Details]) -> Edits | None:
-    """The counter moves before the call of checkpoint, and its value is an argument: the second run
-    gets the one that the first had."""
-    found = _counter(site.program, site.place)
-    if found is None:
-        return None
-    tree, target = found.tree, found.counted.target
-    wish = target.slice[0].slice if isinstance(target, cst.Subscript) else target
-    name = _word(wish)
-    if not name.isidentifier():
-        return None
-    name = fresh(tree, found.counted, name)
-    drafts = Drafts()
-    inside, outside = drafts[tree], drafts[found.outer]
-    outside.before(found.statement, [found.counted])
-    inside.remove(found.counted)
-    for read in walk(found.function.body):
-        own = any(n is read for n in walk(found.counted))
-        if isinstance(read, type(target)) and read.deep_equals(target) and not own:
-            inside.replace(read, cst.Name(name))
-    params = found.function.params
-    more = params.with_changes(params=(*params.params, cst.Param(cst.Name(name))))
-    inside.replace(params, more)
-    positional = [a for a in found.call.args if a.keyword is None]
-    named = found.call.args[len(positional) :]
-    given = (*positional, cst.Arg(target), *named)
-    outside.replace(found.call, found.call.with_changes(args=given))
-    return drafts.edits()
-
-
-def _word(node: cst.CSTNode) -> str:
-    if isinstance(node, cst.Index):
-        node = node.value
-    if isinstance(node, cst.SimpleString):
-        return str(node.raw_value)
-    return (dotted(node) or "").rpartition(".")[2]
-
-
-def _counter(program: Program, place: Place) -> _Counted | None:
-    tree, counted = statement_at(program, place)
+    """`state["step"] += 1` moves before the only call of checkpoint, and its value is an argument:
+    the second run gets the one that the first had."""
+    tree, counted = site.tree, site.own
     function = tree.around(counted, cst.FunctionDef)
     if not isinstance(counted, cst.AugAssign) or function is None:
         return None
     if tree.block_of(counted) is not function.body or function.params.star_kwarg is not None:
         return None
-    name = function.name.value
+    at = _only_checkpoint(site, function.name.value)
+    call, target = at.tree.call(at.place), counted.target
+    wish = re.findall(r"\w+", tree.code(target))[-1]
+    if call is None or any(a.star for a in call.args) or not wish.isidentifier():
+        return None
+    if (dotted(target) or "").startswith("self.") and not same(
+        at.tree, call.args[0].value, f"self.{function.name.value}"
+    ):
+        return None
+    name, drafts = cst.Name(fresh(tree, counted, wish)), Drafts()
+    inside, outside = drafts[tree], drafts[at.tree]
+    outside.before(at.own, [counted])
+    inside.remove(counted)
+    for read in walk(function.body):
+        if read.deep_equals(target) and not tree.inside(read, counted):
+            inside.replace(read, name)
+    params = (*function.params.params, cst.Param(name))
+    inside.replace(function.params, function.params.with_changes(params=params))
+    given = sorted((*call.args, cst.Arg(target)), key=lambda a: a.keyword is not None)
+    outside.replace(call, call.with_changes(args=given))
+    return drafts.edits()
+
+
+def _only_checkpoint(site: Site[Details], name: str) -> Spot:
+    """The one place at which a function of this name is checkpointed, where nothing else calls
+    it."""
+    index = index_of(site.program)
     calls = [
-        (source, call)
-        for source, call in index_of(program).calls("checkpoint", of="torch")
+        source.place(call.lineno, None, call)
+        for source, call in index.calls("checkpoint", of="torch")
         if call.args and last_name(call.args[0]) == name
     ]
-    if len(calls) != 1 or any(index_of(program).calls_of(name)):
-        return None
-    source, node = calls[0]
-    outer, statement = statement_at(program, source.place(node.lineno, None, node))
-    call = next((c for c in calls_in(statement) if _checkpoints(c, name)), None)
-    method = (dotted(counted.target) or "").startswith("self.")
-    same = call is not None and (not method or dotted(call.args[0].value) == f"self.{name}")
-    if statement is None or call is None or not same or any(a.star for a in call.args):
-        return None
-    return _Counted(tree, counted, function, outer, call, statement)
-
-
-def _checkpoints(call: cst.Call, name: str) -> bool:
-    given = dotted(call.args[0].value) or "" if call.args else ""
-    return called_name(call) == "checkpoint" and given.rpartition(".")[2] == name
+    return site.at(*(calls if len(calls) == 1 and not any(index.calls_of(name)) else ()))
 
 
 propose: Propose[Details] = by_table(
@@ -222,6 +127,5 @@ propose: Propose[Details] = by_table(
     Fix("torch_random", _drawn_by_torch, when=lambda d: bool(d.draws), changes=True),
     Fix("always_computed", _always_computed, when=lambda d: d.kind == "state", changes=True),
     Fix("as_argument", _given, when=lambda d: d.kind == "state", changes=True),
-    Fix("before_call", _before_call, when=lambda d: d.kind == "state", changes=True),
     Fix("not_asked", _not_asked, when=lambda d: d.kind in ("state", "mode")),
 )

@@ -15,7 +15,6 @@ from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.library_cache import emptied_by_train, holds_in_eval
 from autograd_explain.inspect.facts.statements import writes_in
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
@@ -60,7 +59,6 @@ class Details:
     attribute: str = ""  #: the name that the stored value has in its object
     whole: str = ""  #: the module of which several parts keep such a tensor under that attribute
     running: bool = False  #: a statistic: each round makes it of the one before, or it is a buffer
-    emptied: bool = False  #: a module in what is copied empties it in training mode
     written: Place | None = None  #: what writes such a buffer in place
 
 
@@ -119,7 +117,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             if norm is not None or copied is None or _computes_anew(root)
             else untrained_makers(scene, copied, tensor),
             attribute=attribute,
-            emptied=_is_path(copied) and holds_in_eval(root, emptied_by_train(scene, names)),
             running=bool(stored) and _is_running(stored, attribute, buffer),
             written=scene.place_at(written),
             whole=_whole(scene, root, "" if copied is None else copied.text, names, attribute),
@@ -179,11 +176,6 @@ def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
     if stored:
         return ""
     return "tensor" if direct else "container"
-
-
-def _is_path(spot: ExprAt | None) -> bool:
-    """`self.net`, which means the same once more."""
-    return spot is not None and all(name.isidentifier() for name in spot.text.split("."))
 
 
 def _further(scene: Scene, spots: Sequence[ExprAt | None]) -> list[Event]:

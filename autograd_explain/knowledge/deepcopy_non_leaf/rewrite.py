@@ -7,8 +7,6 @@ from autograd_explain.model import Place, What
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
-from autograd_explain.rewrite.transforms.call_edits import switched_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 
 from .diagnose import Details
@@ -32,13 +30,6 @@ def _running(site: Site[Details]) -> Edits | None:
     if site.details.written is not None:
         return under_no_grad(site.program, site.details.written)
     return site.called("detach") if site.details.running else None
-
-
-def _when_read(site: Site[Details]) -> Edits | None:
-    """What a constructor computed (`self.prior = …`) becomes a property, which no copy holds."""
-    read = index_of(site.program).reads(site.details.attribute)
-    uses = [source.place(node.lineno, None, node) for source, node in read]
-    return attributes_as_properties(site.program, [site.place], uses) if uses else None
 
 
 def _dropped(site: Site[Details]) -> Edits | None:
@@ -85,9 +76,7 @@ def _is_stored_whole(program: Program, attribute: str) -> bool:
     made = (n.value for _, n in assigned for t in n.targets if last_name(t) == attribute)
     values = [v for v in made if not isinstance(v, ast.Constant)]
     return bool(values) and all(
-        isinstance(v, (ast.Tuple, ast.ListComp, ast.DictComp))
-        or getattr(v, "elts", None)
-        or getattr(v, "keys", None)
+        isinstance(v, _COMPREHENSIONS) or getattr(v, "elts", None) or getattr(v, "keys", None)
         for v in values
     )
 
@@ -107,13 +96,6 @@ propose: Propose[Details] = by_table(
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
     Fix("no_grad", _unrecorded),
     Fix("detach_running", _running, when=lambda d: not d.looks_back, changes=True),
-    Fix("when_read", _when_read, when=lambda d: d.stored, changes=True),
-    Fix(
-        "emptied",
-        lambda s: switched_before(s.program, s.details.copied, s.details.copied_text),
-        when=lambda d: d.emptied,
-        changes=True,
-    ),
     Fix("drop", _dropped, when=lambda d: d.stored and not d.running),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )

@@ -32,12 +32,11 @@ _TESTS = _YES_OR_NO | {*_NUMBERS}
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """`kept` says that the values stay where the condition holds; `choice` is the `torch.where`,
-    `factor` says that it is multiplied with."""
+    """`kept` says that the values stay where the condition holds, `factor` that it is multiplied
+    with."""
 
     condition: cst.BaseExpression
     kept: bool
-    choice: cst.Call | None = None
     factor: bool = False
 
 
@@ -90,7 +89,7 @@ def _masks(tree: Tree, node: cst.BaseExpression) -> Iterator[Mask]:
 def _of_call(call: cst.Call, inner: cst.CSTNode) -> Mask | None:
     given = positional(call)
     if called_name(call) == "where" and len(given) == 3 and any(inner is g for g in given[1:]):
-        return Mask(given[0].value, inner is given[1], call)
+        return Mask(given[0].value, inner is given[1])
     if called_name(call) == "masked_fill" and inner is call.func and given:
         return Mask(given[0].value, kept=False)
     return None

@@ -16,11 +16,10 @@ from .diagnose import Details, Late
 
 def _flags_first(site: Site[Details]) -> Edits | None:
     """The flag that is told; and the others of its function, of which torch would complain next."""
-    edits: Edits | None = None
-    for number, late in enumerate(site.details.flags):
-        step = partial(_moved, late)
-        more = then(site.program, edits, step, *late.places) if number else None
-        edits = more or edits if number else _flag_first(late, site.program)
+    program, (told, *others) = site.program, site.details.flags
+    edits = _flag_first(told, program)
+    for late in others:
+        edits = then(program, edits, partial(_moved, late), *late.places) or edits
     return edits
 
 
@@ -41,9 +40,7 @@ def _flag_first(late: Late, program: Program) -> Edits | None:
 def _copy_read(late: Late, program: Program) -> Edits | None:
     """`net(images)` -> `net(probe)`."""
     use = Spot(program, late.use)
-    nodes = (
-        n for n in ast.walk(use.node or ast.Pass()) if isinstance(n, (ast.Name, ast.Attribute))
-    )
+    nodes = (n for n in ast.walk(use.node or ast.Pass()) if isinstance(n, ast.expr))
     named = (use.of(n).place for n in nodes if ast.unparse(n) == late.source)
     return use.at(*named).replaced("{tensor}", tensor=late.tensor)
 

@@ -74,15 +74,10 @@ def _thawed_for_backward(site: Site[Details]) -> Edits | None:
     return site.at(details.backward).before(lines, optimizer=details.optimizer)
 
 
-def _is_left(details: Details) -> bool:
-    """Whether it was frozen once, for something else."""
-    return bool(details.frozen) and details.turn is None
-
-
 propose: Propose[Details] = by_table(
     Fix("deep_copy", lambda s: deep_copied(s.program, s.details.copied, "{arguments}")),
     Fix("thaw_held", _thawed_for_backward),
     Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None),
-    Fix("thaw_before", _thawed_before, when=_is_left),
+    Fix("thaw_before", _thawed_before, when=lambda d: d.turn is None),
     changes=True,
 )

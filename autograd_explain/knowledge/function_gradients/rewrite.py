@@ -11,17 +11,28 @@ from .missing import derivative_by_autograd
 
 
 def _with_none(site: Site[Details]) -> Edits | None:
-    values = _values(site)
-    new = None if values is None else _new_values(site.details, values)
-    return None if new is None else site.replaced("{values}", values=", ".join(new))
+    """`None` for the values that nothing is owed; None where that is not certain."""
+    details, values = site.details, _values(site)
+    positions = {
+        Why.NUMBER: [*range(details.count, details.expected)],
+        Why.PLAIN: [details.index - 1],
+        Why.TYPE: [i for i, v in enumerate(values) if v.replace(".", "", 1).isdigit()],
+    }.get(details.why, [])
+    # A tensor that requires grad is owed a gradient: which one is for the author to say.
+    if not positions or not details.unneeded.issuperset(positions):
+        return None
+    if details.why is Why.NUMBER and len(values) == details.count:
+        values += [""] * len(positions)
+    if positions[-1] >= len(values):
+        return None
+    new = ("None" if i in positions else value for i, value in enumerate(values))
+    return site.replaced("{values}", values=", ".join(new))
 
 
-def _values(site: Site[Details]) -> list[str] | None:
+def _values(site: Site[Details]) -> list[str]:
     """What stands at the place, one text for each value."""
     node = site.node
-    if node is None:
-        return None
-    elements = node.elts if isinstance(node, ast.Tuple) else [node]
+    elements = node.elts if isinstance(node, ast.Tuple) else [node] if node is not None else []
     return [site.code(n) for n in elements]
 
 
@@ -30,33 +41,15 @@ def _times_incoming(site: Site[Details]) -> Edits | None:
     return site.at(*site.details.places).replaced("{g} * {x}", g=site.details.gradient)
 
 
-def _new_values(details: Details, values: list[str]) -> list[str] | None:
-    """The returned values with `None` where nothing is owed; None where that is not certain."""
-    if details.why is Why.NUMBER:
-        return _filled_up(details, values)
-    if details.why is Why.PLAIN:
-        position = details.index - 1
-        if not 0 <= position < len(values) or position not in details.unneeded:
-            return None
-        return [v if i != position else "None" for i, v in enumerate(values)]
-    numbers = [i for i, v in enumerate(values) if v.replace(".", "", 1).isdigit()]
-    if details.why is Why.TYPE and numbers and details.unneeded.issuperset(numbers):
-        return ["None" if i in numbers else v for i, v in enumerate(values)]
-    return None
-
-
-def _filled_up(details: Details, values: list[str]) -> list[str] | None:
-    missing = range(len(values), details.expected)
-    # A tensor that requires grad is owed a gradient: which one is for the author to say.
-    if len(values) != details.count or not missing or not details.unneeded.issuperset(missing):
-        return None
-    return [*values, *("None" for _ in missing)]
-
-
-def _added_by_autograd(site: Site[Details]) -> Edits | None:
-    """`return g` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
-    details, values = site.details, _values(site)
-    if values is None or len(values) != details.count or not details.input:
+def _by_autograd(site: Site[Details]) -> Edits | None:
+    """`return g` -> `return g, torch.autograd.functional.vjp(…)[1]`, where one value is owed and
+    not returned; the same for the `None` of `return g, None`."""
+    details, values, program = site.details, _values(site), site.program
+    owed = (details.input, details.gradient)
+    if details.why is not Why.NUMBER:
+        alone = len(details.places) == 1
+        return derivative_by_autograd(program, details.places[0], *owed) if alone else None
+    if len(values) != details.count or not details.input:
         return None
 
     def written(derivative: str) -> str:
@@ -65,17 +58,7 @@ def _added_by_autograd(site: Site[Details]) -> Edits | None:
             [*values, *("None" if n in details.unneeded else derivative for n in missing)]
         )
 
-    return derivative_by_autograd(
-        site.program, site.place, details.input, details.gradient, details.tensors, written
-    )
-
-
-def _by_autograd(site: Site[Details]) -> Edits | None:
-    """`return g, None` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
-    details = site.details
-    if len(details.places) != 1:
-        return None
-    return derivative_by_autograd(site.program, details.places[0], details.input, details.gradient)
+    return derivative_by_autograd(program, site.place, *owed, details.tensors, written)
 
 
 def _taken(site: Site[Details]) -> Edits | None:
@@ -87,13 +70,11 @@ def _taken(site: Site[Details]) -> Edits | None:
     return apply_patches([Patch(source, end, "".join(f", {name}" for name in more))])
 
 
-_OWED = (Why.MISSING, Why.PARTLY)
-_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, *_OWED)
+_OWED = (Why.NUMBER, Why.MISSING, Why.PARTLY)
 
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
-    Fix("by_autograd", _added_by_autograd, when=lambda d: d.why is Why.NUMBER),
-    Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
+    Fix("none_at_position", _with_none, when=lambda d: d.why is not Why.NUMBER),
     Fix(
         "cast_operand",
         lambda s: s.replaced("{x}.to({like}.dtype)", like=s.details.like),

@@ -4,7 +4,6 @@ Function that is not the program's the same derivative without a transform."""
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import tree_of
 
 from .apart import context_apart, with_rule
 from .by_backward import by_backward
@@ -21,12 +20,9 @@ def _set_apart(site: Site[Details]) -> Edits | None:
 
 
 def _generated(site: Site[Details]) -> Edits | None:
-    for source, node in index_of(site.program).classes(site.details.function)[:1]:
-        tree = tree_of(site.program, source)
-        owner = tree.statement(source.place(node.lineno, None, node))
-        if owner is not None:
-            return Draft(tree).change(owner, with_rule).edits()
-    return None
+    classes = index_of(site.program).classes(site.details.function)[:1]
+    at = site.at(*(source.place(node.lineno, None, node) for source, node in classes))
+    return None if at.own is None else Draft(at.tree).change(at.own, with_rule).edits()
 
 
 propose: Propose[Details] = by_table(

@@ -5,26 +5,19 @@ from functools import partial
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import head
-from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.engine.draft import Drafts
+from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.transforms.grad_mode import decorated
 
 from .diagnose import Details
 
 
 def _renamed(site: Site[Details]) -> Edits | None:
-    tree, statement = site.tree, site.own
-    draft = Draft(tree)
-    for node in head(statement) if statement is not None else ():
-        if isinstance(node, cst.Attribute) and node.attr.value == "saved_variables":
-            draft.replace(node.attr, cst.Name("saved_tensors"))
-    return draft.edits()
+    nodes = [n for n in ast.walk(site.statement or ast.Pass()) if isinstance(n, ast.Attribute)]
+    old = (site.of(n).place for n in nodes if n.attr == "saved_variables")
+    return site.at(*old).replaced("{owner}.saved_tensors")
 
 
 def _static(site: Site[Details]) -> Edits | None:
@@ -40,18 +33,13 @@ def _static(site: Site[Details]) -> Edits | None:
     methods = [(source, n) for source, n in bodies if isinstance(n, ast.FunctionDef)]
     if {m.name for _, m in methods} != {"forward", "backward"}:
         return None
-    edits = site.replaced(f"{made.func.id}.apply{{arguments}}")
+    edits, drafts = site.replaced(f"{made.func.id}.apply{{arguments}}"), Drafts()
+    static = partial(decorated, cst.Decorator(cst.Name("staticmethod")))
     for source, method in methods:
-        if not method.decorator_list:
-            place = source.place(method.lineno, None, method)
-            edits = then(site.program, edits, _decorated, place)
-    return edits
-
-
-def _decorated(program: Program, place: Place) -> Edits | None:
-    tree, method = statement_at(program, place)
-    new = cst.Decorator(cst.Name("staticmethod"))
-    return None if method is None else Draft(tree).change(method, partial(decorated, new)).edits()
+        at = site.at(source.place(method.lineno, None, method))
+        if not method.decorator_list and at.own is not None:
+            drafts[at.tree].change(at.own, static)
+    return merge(edits, drafts.edits()) if drafts else edits
 
 
 propose: Propose[Details] = by_table(

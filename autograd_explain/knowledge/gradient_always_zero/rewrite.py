@@ -10,8 +10,6 @@ from autograd_explain.rewrite.transforms.uncut import passed_through
 
 from .diagnose import Details
 
-_TWO = 2
-
 
 def _left_out(site: Site[Details]) -> Edits | None:
     """`torch.round(x)` -> `x`; `torch.div(x, y, rounding_mode="floor")` -> `torch.div(x, y)`."""
@@ -34,7 +32,7 @@ def _computed_of_noise(site: Site[Details]) -> Edits | None:
     """`torch.normal(mean, std)` -> `mean + std * torch.randn_like(mean)`: the same numbers."""
     call = site.call
     given = call.args if call is not None and not call.keywords else []
-    if site.details.function != "normal" or len(given) != _TWO:
+    if site.details.function != "normal" or len(given) != 2:
         return None
     mean, std = (site.code(a) for a in given)
     like = "{std}" if isinstance(given[0], ast.Constant) else "{mean}"

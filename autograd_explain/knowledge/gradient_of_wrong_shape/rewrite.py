@@ -7,17 +7,14 @@ from .diagnose import Details
 
 
 def _summed(site: Site[Details]) -> Edits | None:
-    """`grad * x` -> `(grad * x).sum((0, 2))`, also for `(grad * x).sum()`."""
-    dims, reduced = site.details.summed, site.details.reduced
-    given = str(dims[0]) if len(dims) == 1 else str(dims)
-    whole = site.at(*reduced).replaced(f"{{owner}}.sum({given})")
-    return whole if reduced else site.at(site.details.at).replaced(f"{{x}}.sum({given})")
-
-
-def _summed_to_size(site: Site[Details]) -> Edits | None:
-    """`(grad * x).sum(-1)` -> `(grad * x).sum_to_size(w.shape)`: over what broadcasting added."""
-    to = "{owner}.sum_to_size({to})"
-    return site.at(*site.details.reduced).replaced(to, to=site.details.size)
+    """`grad * x` -> `(grad * x).sum((0, 2))`, also for `(grad * x).sum()`; `(grad * x).sum(-1)` ->
+    `(grad * x).sum_to_size(w.shape)`: over what broadcasting added."""
+    details = site.details
+    dims = details.summed[0] if len(details.summed) == 1 else details.summed
+    call = "sum_to_size({to})" if details.size else f"sum({dims})"
+    value = "{owner}" if details.reduced else "{x}"
+    places = details.reduced or (details.at,)
+    return site.at(*places).replaced(f"{value}.{call}", to=details.size)
 
 
 def _with_ones(site: Site[Details]) -> Edits | None:
@@ -30,6 +27,5 @@ def _with_ones(site: Site[Details]) -> Edits | None:
 propose: Propose[Details] = by_table(
     Fix("transpose", lambda s: s.at(s.details.at).called("t"), when=lambda d: d.transposed),
     Fix("keep_ones", _with_ones),
-    Fix("sum_rest", _summed, when=lambda d: bool(d.summed)),
-    Fix("sum_rest", _summed_to_size),
+    Fix("sum_rest", _summed, when=lambda d: bool(d.summed or d.size)),
 )

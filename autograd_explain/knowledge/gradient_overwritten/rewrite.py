@@ -36,16 +36,12 @@ def _writes(site: Site[Details], tree: Tree) -> Iterator[tuple[Statement, Inplac
 
 
 def _returned(tree: Tree, statement: Statement, call: InplaceCall) -> Draft | None:
-    if isinstance(tree.parents[call.node], cst.Lambda):
+    if isinstance(tree.parents[call.node], (cst.Lambda, cst.Return)):
         return Draft(tree).replace(call.node, call.value)
-    block = tree.block_of(statement)
-    whole = getattr(statement, "value", None) is call.node
-    if not whole or block is None or len(statements_in(block)) > 1:
+    whole = isinstance(statement, cst.Expr) and statement.value is call.node
+    if not whole or tree.siblings(statement)[0] != [statement]:
         return None
-    if isinstance(statement, cst.Return):
-        return Draft(tree).replace(call.node, call.value)
-    new = make("return {v}", v=call.value)
-    return Draft(tree).instead(statement, [new]) if isinstance(statement, cst.Expr) else None
+    return Draft(tree).instead(statement, [make("return {v}", v=call.value)])
 
 
 def _copied_first(site: Site[Details]) -> Edits | None:

@@ -23,11 +23,7 @@ from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
-from autograd_explain.rewrite.transforms.uncut import (
-    is_list,
-    joined_at,
-    uncut_at,
-)
+from autograd_explain.rewrite.transforms.uncut import is_list, joined_at
 from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
@@ -65,11 +61,6 @@ def _value_before(site: Site[Details]) -> Edits | None:
         use = use.of(call)
     edits = use.replaced("{text}", text=text)
     return edits if edits and _fits_loss(site) else None
-
-
-def _no_cast(site: Site[Details]) -> Edits | None:
-    cast = called_name(site.node) in _CASTS
-    return uncut_at(site.program, site.place) if cast and not _value_before(site) else None
 
 
 def _cross_entropy(site: Site[Details]) -> Edits | None:
@@ -134,12 +125,6 @@ def _thawed(site: Site[Details]) -> Edits | None:
     return in_turn or thawed_before(program, site.place, details.turn)
 
 
-def _trainable(site: Site[Details]) -> Edits | None:
-    """`from_pretrained(base, path, is_trainable=True)`"""
-    flag = site.details.trainable
-    return None if flag is None else site.given(*flag)
-
-
 def _is_frozen_but_part(details: Details) -> bool:
     return details.missing is Missing.FROZEN and bool(details.freeze and details.parts)
 
@@ -153,7 +138,7 @@ _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 #: What learns then besides may differ from what was meant.
 _UNFROZEN: tuple[Fix[Details], ...] = (
     Fix("computed_in_turn", lambda s: computed_in_turn(s.program, s.place, s.details.then_read)),
-    Fix("trainable", _trainable),
+    Fix("trainable", lambda s: s.given(*s.details.trainable) if s.details.trainable else None),
     Fix("undo", lambda s: undone_behind(s.program, s.place, s.details.opposite)),
     Fix("unfreeze", _thawed_part, when=_is_frozen_but_part),
     Fix("thaw", _thawed, when=_is_frozen_whole),
@@ -168,7 +153,6 @@ propose: Propose[Details] = by_table(
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated), changes=True),
     Fix("repair_called_itself", _called_themselves, when=lambda d: d.by_library, changes=True),
-    Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",

@@ -16,18 +16,6 @@ from autograd_explain.rewrite.engine.tree import functions_in, statements_in
 from autograd_explain.rewrite.transforms.kept_argument import constructor_of
 
 
-def _before_loop(site: Site[None]) -> Edits | None:
-    """A hook of which no name is given another value in a round goes in front of the loop."""
-    tree, own = site.tree, site.own
-    whole = None if own is None else tree.alone_in(own, cst.For, cst.If)
-    loop = None if whole is None else next(iter(tree.loops(whole)), None)
-    if whole is None or loop is None or tree.block_of(whole) is not loop.body:
-        return None
-    if used_names(whole) & bound_in(loop) - bound_in(whole):
-        return None
-    return Draft(tree).move([whole], loop, after=False).edits()
-
-
 def _in_init(site: Site[None]) -> Edits | None:
     """What only reads the object itself goes from its method to the end of `__init__`."""
     tree, own = site.tree, site.own
@@ -69,7 +57,6 @@ def _removed(site: Site[None]) -> Edits | None:
 
 
 propose: Propose[None] = by_table(
-    Fix("before_loop", _before_loop, changes=True),
     Fix("in_init", _in_init, changes=True),
     Fix("removed", _removed, changes=True),
 )

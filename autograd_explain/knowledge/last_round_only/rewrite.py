@@ -15,10 +15,8 @@ def _into_loop(site: Site[Details]) -> Edits | None:
     """What stands behind the loop, up to the step, becomes the end of its body."""
     tree, loop = statement_at(site.program, site.details.loop)
     step, backward = tree.statement(site.details.step), tree.statement(site.details.backward)
-    if not isinstance(loop, cst.For) or step is None or backward is None:
-        return None
     order, at = tree.siblings(loop)
-    if not any(s is step for s in order[at:]) or not any(s is backward for s in order[at:]):
+    if not isinstance(loop, cst.For) or not {step, backward} <= {*order[at:]}:
         return None
     run = order[at + 1 : tree.siblings(step)[1] + 1]
     clears = any(called_on(s, "zero_grad") is not None for s in run)

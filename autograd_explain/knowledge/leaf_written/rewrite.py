@@ -3,12 +3,13 @@
 import ast
 from collections.abc import Iterator
 from functools import partial
+from itertools import takewhile
 
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.leaf_write import LeafWriteDetails, Purpose
 from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
-from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
-from autograd_explain.model import Finding, Place, Role, What
+from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
+from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
@@ -22,7 +23,7 @@ from autograd_explain.rewrite.transforms.clone import (
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 from .no_grad_writes import writes_under_no_grad
 
@@ -80,10 +81,19 @@ def _out_of_place(site: Site[LeafWriteDetails], update: bool) -> Iterator[Propos
     if update and not _is_part(site):
         return  # a rebound parameter is no longer the one that the optimizer or the model holds
     edits = None if update else functional_write(program, place)
-    edits = edits or value_alone(program, place)
+    write = write_at(program, place)
+    if write is not None and _is_kept_by_object(write):
+        edits = edits or clone_operand(program, place, write.target_text)
     if not update:
         edits = edits or out_of_place(program, place)
     yield from differing("out_of_place", edits)
+
+
+def _is_kept_by_object(write: SourceWrite) -> bool:
+    """Whether a call writes a parameter of an object's, and the statement goes on with the value:
+    `w = F.relu(self.w, inplace=True)`."""
+    called = write.form in (Form.METHOD, Form.CALL) and not isinstance(write.statement, ast.Expr)
+    return called and isinstance(write.target, ast.Attribute)
 
 
 def _own_copy(site: Site[LeafWriteDetails]) -> Edits | None:
@@ -118,7 +128,10 @@ def _stays_the_leaf(site: Site[LeafWriteDetails]) -> bool:
     """
     program, place, write = site.program, site.place, write_at(site.program, site.place)
     if write is None or not isinstance(write.target, ast.Name):
-        return _gradient_is_read(_last_parts(site.finding), program)
+        # Places may reach the tensor by other paths: `params.vec`, `self.owner.vec`.
+        fact = site.finding.tensor(Role.CULPRIT)
+        paths = () if fact is None else fact.names
+        return _gradient_is_read({path.rsplit(".", 1)[-1] for path in paths}, program)
     if not rebinding_is_enough(program, place, write.target):
         return True
     if write.form is Form.ITEM and _is_first_use(program, place, write):
@@ -131,29 +144,17 @@ def _stays_the_leaf(site: Site[LeafWriteDetails]) -> bool:
 def _is_first_use(program: Program, place: Place, write: SourceWrite) -> bool:
     """Whether numbers are put into a leaf that nothing has used since it was made: they belong to
     its starting value (`w = torch.randn(3, requires_grad=True)`, then `w[w < 0] = 0.0`)."""
-    source, name = program.source_at(place), write.target_text
-    if source is None or not isinstance(write.value, ast.Constant):
-        return False
-    block = getattr(source.parents.get(write.statement), "body", [])
-    before = block[: block.index(write.statement)] if write.statement in block else []
-    names = {s: {getattr(n, "id", "") for n in ast.walk(s)} for s in before}
-    reading = [s for s in before if name in names[s]]
-    return bool(reading) and _fills(reading, name)
-
-
-def _fills(statements: list[ast.stmt], name: str) -> bool:
-    """The first makes the leaf, the others only write into it."""
-    first, *others = statements
-    if not isinstance(first, ast.Assign) or not makes_leaf(first.value):
-        return False
-    made = any(ast.unparse(t) == name for t in first.targets)
-    return made and all(getattr(write_of(s), "target_text", "") == name for s in others)
-
-
-def _last_parts(finding: Finding) -> set[str]:
-    """Places may reach the tensor by other paths: `params.vec`, `self.owner.vec`."""
-    fact = finding.tensor(Role.CULPRIT)
-    return {name.rsplit(".", 1)[-1] for name in fact.names} if fact is not None else set()
+    source = program.source_at(place)
+    block = None if source is None else getattr(source.parents.get(write.statement), "body", None)
+    before = takewhile(lambda s: s is not write.statement, block or ())
+    naming = [s for s in before if write.target_text in {getattr(n, "id", "") for n in ast.walk(s)}]
+    made = naming[-1] if naming else None
+    return (
+        isinstance(write.value, ast.Constant)
+        and isinstance(made, ast.Assign)
+        and ast.unparse(made.targets[0]) == write.target_text
+        and makes_leaf(made.value)
+    )
 
 
 def _gradient_is_read(names: set[str], program: Program) -> bool:

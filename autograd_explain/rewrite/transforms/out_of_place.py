@@ -114,30 +114,6 @@ def value_of_write(program: Program, place: Place) -> str | None:
     return None if value is None else tree.code(value)
 
 
-def value_alone(program: Program, place: Place) -> Edits | None:
-    """Drop the write where a function uses its value: `w = F.relu(self.w, inplace=True)` ->
-    `w = F.relu(self.w)`.
-
-    For a parameter, which stays the tensor that the module holds.  None where the function reads
-    the parameter again.
-    """
-    tree, statement = statement_at(program, place)
-    scope = None if statement is None else tree.scope_of(statement)
-    if statement is None or not isinstance(scope, cst.FunctionDef):
-        return None
-    calls = _Site(tree, statement).calls
-    if len(calls) != 1 or not isinstance(calls[0].target, cst.Attribute):
-        return None
-    call = calls[0]
-    if isinstance(statement, cst.Expr) and statement.value is call.node:
-        return None
-    written = tree.code(call.target)
-    reads = (n for n in walk(scope) if isinstance(n, cst.Attribute))
-    if sum(same(tree, n, written) for n in reads) > 1:
-        return None
-    return Draft(tree).replace(call.node, call.value).edits()
-
-
 @dataclass(frozen=True)
 class _Site:
     """A statement with an in-place operation, and which tensor the caller means by it."""
