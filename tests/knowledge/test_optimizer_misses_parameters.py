@@ -385,7 +385,7 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
         "record",
         [
             "for (key, v), g in zip(fast.items(), grads):",
-            "fast[key] = v - self.rate * g",
+            "v -= self.rate * g",
         ],
     ),
     "own weight computed in a method": (

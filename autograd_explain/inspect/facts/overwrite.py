@@ -166,6 +166,12 @@ def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
     return tuple(places.values())
 
 
+def saving_lines(scene: Scene) -> tuple[tuple[Place, ...], ...]:
+    """The lines that led to each operation which saved anything that was overwritten since."""
+    makers = (scene.history.maker(s.node) for s in islice(scene.graph.overwritten(), _MANY))
+    return tuple(made.path for made in makers if made is not None)
+
+
 def _other_name(write: TraceEvent, first: TraceEvent) -> bool:
     """Whether a write goes through another view, which a new tensor under the first's name leaves
     where it is."""

@@ -1,6 +1,6 @@
 """Give the optimizer a leaf: compute first and ask for the gradient last, or give it the leaf."""
 
-from collections.abc import Callable
+from functools import partial
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import Step
@@ -23,20 +23,15 @@ def _parameters(site: Site[Details]) -> Edits | None:
     return apply_patches(p for read in reads for p in replacement(site.program, *read))
 
 
-def _at_all(transform: Step) -> Callable[[Site[Details]], Edits | None]:
+def _at_all(site: Site[Details], transform: Step) -> Edits | None:
     """The edit at every tensor that is refused for the same reason, or at the one where it cannot
     be made at each of the others."""
-
-    def edit(site: Site[Details]) -> Edits | None:
-        together = site.at(site.place, *site.details.others).each(transform)
-        return together or transform(site.program, site.place)
-
-    return edit
+    together = site.at(site.place, *site.details.others).each(transform)
+    return together or transform(site.program, site.place)
 
 
 def _flag_last(site: Site[Details]) -> Edits | None:
-    together = _at_all(requires_grad_last)(site)
-    return together or flag_moved(site.program, site.finding)
+    return _at_all(site, requires_grad_last) or flag_moved(site.program, site.finding)
 
 
 def _computed(details: Details) -> bool:
@@ -48,5 +43,5 @@ propose: Propose[Details] = by_table(
     Fix("parameter", _parameters, when=lambda d: d.properties != ()),
     Fix("whole", _whole, changes=True),
     Fix("requires_grad_last", _flag_last, when=_computed),
-    Fix("new_leaf", _at_all(new_leaf), when=_computed, changes=True),
+    Fix("new_leaf", partial(_at_all, transform=new_leaf), when=_computed, changes=True),
 )

@@ -47,8 +47,7 @@ def _into_parts(program: Program, place: Place) -> Edits | None:
     loops = [loop for s in writes for loop in tree.loops(s) if not tree.inside(made[0], loop)]
     if any(method_name(n) in _DIFFERENTIATES for loop in loops for n in walk(loop)):
         return None
-    spans = [tree.span(n) for n in (*writes, *loops)]
-    end = max((s.end_line, s.end_column) for s in spans)
+    end = max((s.end_line, s.end_column) for s in map(tree.span, (*writes, *loops)))
     others = [n for n in named(scope, name) if not any(tree.inside(n, s) for s in (*made, *writes))]
     if any(tree.start(n) < end for n in others):
         return None

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.overwrite import (
     is_parameter,
     read_operand,
     read_operands,
+    saving_lines,
 )
 from autograd_explain.inspect.facts.statements import writes_in
 from autograd_explain.inspect.history import TraceEvent
@@ -66,6 +67,8 @@ class Details:
     write: Place | None  #: where it can wait for `failed`
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
+    #: the lines that led to each that saved an overwritten parameter
+    readers: tuple[tuple[Place, ...], ...] = ()
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
     holder: str = ""  #: what keeps the tensor, or returned it, where this is the name that is told
     untrained: Place | None = None  #: the call of the module it belongs to, if nothing trains that
@@ -130,6 +133,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         write=write,
         failed=failed,
         further=further,
+        readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 from autograd_explain.inspect.facts.rebinding import (
@@ -16,7 +17,7 @@ from autograd_explain.inspect.facts.rebinding import (
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
 from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, expression_of
-from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
@@ -29,7 +30,7 @@ from autograd_explain.rewrite.transforms.clone import (
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
-from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.move_statement import move_after, move_before
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 from autograd_explain.rewrite.transforms.recompute import (
     assigned_again,
@@ -48,33 +49,29 @@ _INTENDED = ("move_write", "assign_again", "detach_untrained")
 
 
 def _proposed(site: Site[Details]) -> Iterator[Proposal]:
+    found = False
     for fix, edits in _with_further_writes(site):
         if edits:
             # An update that waits uses the gradients of both backwards; what is computed again
             # knows the new values.
-            move = fix in _INTENDED
+            move, found = fix in _INTENDED, True
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
+    if not found and site.details.parameter:
+        yield from differing("write_first", _before_the_saver(site))
 
 
 def _corrects(fix: str, site: Site[Details]) -> bool:
-    """Whether the program as it is may not be meant, and this takes the write out of it."""
-    if fix == "clone_argument":
-        return _gives_back(site)
-    return not fix.startswith("clone") and _leaks_to_caller(site)
-
-
-def _gives_back(site: Site[Details]) -> bool:
-    """Whether a library writes to what it is given and the program goes on with what it returns."""
-    changed = site.finding.event(What.CHANGED)
-    if changed is None or changed.inside is None:
+    """Whether the program as it is may not be meant, and this takes the write out of it: a function
+    that gives its result back writes to its argument on the way, or a library writes to what it is
+    given and the program goes on with what it returns."""
+    write = site.finding.event(What.CHANGED)
+    if write is None or write.place is None:
         return False
-    return isinstance(site.at(changed.place).statement, (ast.Assign, ast.Return))
-
-
-def _leaks_to_caller(site: Site[Details]) -> bool:
-    """Whether a function that gives its result back writes to its argument on the way."""
-    write = site.finding.place(What.CHANGED)
-    return write is not None and hands_back_argument(site.program, write, site.details.target)
+    if fix == "clone_argument":
+        goes_on = isinstance(site.at(write.place).statement, (ast.Assign, ast.Return))
+        return goes_on and write.inside is not None
+    leaks = hands_back_argument(site.program, write.place, site.details.target)
+    return leaks and not fix.startswith("clone")
 
 
 def _with_further_writes(site: Site[Details]) -> Fixes:
@@ -164,7 +161,7 @@ def _in_place_of_the_write(
         yield from _at_the_saver(site)
     yield from new
     if isinstance(target, ast.Name):  # an argument that is given back: the caller may see it, too
-        yield "clone_argument", _clone_for_call(site, target.id)
+        yield "clone_argument", _clone_for_call(site, place, target.id)
 
 
 def _new_tensor(site: Site[Details], place: Place, target: ast.expr, part: bool) -> Fixes:
@@ -184,7 +181,7 @@ def _new_tensor(site: Site[Details], place: Place, target: ast.expr, part: bool)
 def _for_the_caller(site: Site[Details], place: Place, target: ast.expr) -> Fixes:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
     assert isinstance(target, ast.Name)
-    copied = _clone_for_call(site, target.id)
+    copied = _clone_for_call(site, place, target.id)
     yield "clone_argument", copied
     if site.details.savers == 1:
         yield from _at_the_saver(site)
@@ -192,17 +189,37 @@ def _for_the_caller(site: Site[Details], place: Place, target: ast.expr) -> Fixe
         yield "out_of_place", out_of_place(site.program, place)
 
 
-def _clone_for_call(site: Site[Details], name: str) -> Edits | None:
+def _clone_for_call(site: Site[Details], place: Place, name: str) -> Edits | None:
     write = site.finding.event(What.CHANGED)
-    if write is None or write.place is None:
-        return None
-    return clone_for_call(site.program, write.place, name, write.chain)
+    return clone_for_call(site.program, place, name, () if write is None else write.chain)
 
 
 def _written(site: Site[Details], write: SourceWrite) -> ast.expr:
     """The tensor as the write calls it: `xs[0]` where xs is a list, else what it shows."""
     named = expression_of(site.details.target)
     return named if isinstance(named, (ast.Name, ast.Attribute, ast.Subscript)) else write.target
+
+
+def _before_the_saver(site: Site[Details]) -> Edits | None:
+    """The statement that writes, or calls what does, put before the first that saves what is
+    written, in the function around both: where somebody else runs backward there is no later place
+    for it."""
+    saved, changed = site.finding.event(What.SAVED), site.finding.event(What.CHANGED)
+    if saved is None or changed is None:
+        return None
+    goals = (saved.place, *saved.chain, *chain.from_iterable(site.details.readers))
+    first = sorted((goal for goal in goals if goal is not None), key=lambda goal: goal.line)
+    moves = (
+        move_before(site.program, write, goal, checked=False)
+        for write in (changed.place, *changed.chain)
+        for goal in first
+        if isinstance(site.at(write).statement, _UNNAMED) and write and goal.line < write.line
+    )
+    return next((edits for edits in moves if edits), None)
+
+
+#: Statements that give no name a value.
+_UNNAMED = (ast.Expr, ast.AugAssign, ast.With, ast.For, ast.If)
 
 
 def _at_the_saver(site: Site[Details]) -> Fixes:

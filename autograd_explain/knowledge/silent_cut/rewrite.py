@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
@@ -44,8 +43,7 @@ def _reconnected(site: Site[Details]) -> Edits | None:
 def _recorded(site: Site[Details]) -> Edits | None:
     """Without the decorator, or out of the block, that kept the operations from being recorded."""
     off = site.details.off
-    known = off is not None and off.by in (OffBy.DECORATOR, OffBy.BLOCK)
-    return out_of_block(site.program, off.place, off.inside) if off and known else None
+    return None if off is None else out_of_block(site.program, off.place, off.inside)
 
 
 def _stopped_difference(site: Site[Details]) -> Iterator[Proposal]:
@@ -53,11 +51,6 @@ def _stopped_difference(site: Site[Details]) -> Iterator[Proposal]:
         stopped = "{value} + ({passed} - {value}).detach()"
         edits = site.at(found.place).replaced(stopped, value=found.value, passed=found.passed)
         yield from differing("difference_alone" if found.whole else "other_way_round", edits)
-
-
-def _computed_anew(site: Site[Details]) -> Edits | None:
-    memory = site.details.memory
-    return None if memory is None else computed_anew(site.program, memory.place)
 
 
 def _without_parameter(site: Site[Details]) -> Edits | None:
@@ -78,7 +71,7 @@ def _without_parameter(site: Site[Details]) -> Edits | None:
 
 
 _of_table: Propose[Details] = by_table(
-    Fix("compute_anew", _computed_anew),
+    Fix("compute_anew", lambda s: computed_anew(s.program, s.details.memory)),
     Fix("rsample", lambda s: s.at(s.details.drawn).replaced("{owner}.rsample{arguments}")),
     _stopped_difference,
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated)),
