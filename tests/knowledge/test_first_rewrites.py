@@ -542,38 +542,6 @@ for _ in range(2):
         ),
     ),
     Program(
-        "a module was made with a computed value, and another one holds it",
-        """
-class Gaussian(nn.Module):
-    def __init__(self, noise):
-        super().__init__()
-        self.offset = nn.Parameter(torch.zeros(1))
-        self.noise = noise
-    def forward(self, mu, y):
-        return ((y - mu - self.offset) ** 2 / self.noise + self.noise.log()).sum()
-class Regressor(nn.Module):
-    def __init__(self, likelihood):
-        super().__init__()
-        self.mean, self.likelihood = nn.Linear(2, 1), likelihood
-    def loss(self, x, y):
-        return self.likelihood(self.mean(x), y)
-noise_net = nn.Sequential(nn.Linear(2, 1), nn.Softplus())
-x, y = torch.randn(10, 2), torch.randn(10, 1)
-# %%
-likelihood = Gaussian(noise_net(x) + 1e-3)
-model = Regressor(likelihood)
-opt = torch.optim.SGD([*model.parameters(), *noise_net.parameters()], lr=0.01)
-for _ in range(3):
-    opt.zero_grad()
-    loss = model.loss(x, y)
-    loss.backward()
-    opt.step()
-assert noise_net[0].weight.grad is not None
-""",
-        "second_backward",
-        ("likelihood.noise = noise_net(x) + 1e-3",),
-    ),
-    Program(
         "token ids are to require grad",
         CLASSIFIER
         + """

@@ -18,13 +18,7 @@ x = torch.rand(4, 3)
 STEP = "def step(x):\n    torch.mul(x, w, out=kept)\n    return kept.sum()\n"
 ROWS = "for i in range(3):\n    torch.mul(x[i], w, out=rows[i])\n"
 PROGRAMS: dict[str, tuple[str, list[str]]] = {
-    "a buffer of one function": (STEP + "step(x[0]).backward()\n", ["kept = torch.mul(x, w)"]),
-    "a buffer that others read": (STEP + "def shown():\n    return kept\nstep(x[0])\n", []),
-    "a buffer read before": (
-        "def step(x):\n    before = kept.clone()\n"
-        "    torch.mul(x, w, out=kept)\n    return (kept - before).sum()\nstep(x[0])\n",
-        [],
-    ),
+    "a buffer of the module": (STEP + "step(x[0])\n", []),
     "a name for a part of a buffer": (
         "row = x[1]\ntorch.mul(x[0], w, out=row)\nx.sum().backward()\n",
         [],

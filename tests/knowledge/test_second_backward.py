@@ -408,7 +408,7 @@ for _ in range(2):
 """,
         "second_backward",
         "computed_once",
-        "        c = chunks[k]",
+        "",
     ),
     "parts of what was computed once, in an order of each epoch's own": (
         """

@@ -257,9 +257,14 @@ shown = saliency(net, torch.randint(0, 12, (5, 6)))
 @pytest.mark.parametrize(
     ("old", "new", "variant", "line"),
     [
-        ("", "", "again", "best = net(vectors=vectors)"),
+        ("", "", "again", "best = net(None, vectors=vectors)"),
         ("net(ids)", "net(ids, mask)", "again", "best = net(None, mask, vectors=vectors)"),
-        ("net(ids)", "net(mask=mask, ids=ids)", "again", "best = net(mask=mask, vectors=vectors)"),
+        (
+            "net(ids)",
+            "net(mask=mask, ids=ids)",
+            "again",
+            "best = net(mask=mask, ids=None, vectors=vectors)",
+        ),
         ("ids=None", "ids", "again", "best = net(ids, vectors=vectors)"),
         ("mean(1)", "mean(1 + 0 * len(ids))", "again", "best = net(ids, vectors=vectors)"),
         ("net(ids)", "net.table(ids)", "again", "best = vectors.square()"),

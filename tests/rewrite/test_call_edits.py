@@ -13,10 +13,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.draft import Draft, every
 from autograd_explain.rewrite.engine.proposal import differing
 from autograd_explain.rewrite.engine.tree import statement_at
-from autograd_explain.rewrite.transforms.call_edits import (
-    called_sooner,
-    detached_instead,
-)
+from autograd_explain.rewrite.transforms.call_edits import detached_instead
 from autograd_explain.rewrite.transforms.clone import clone_alias
 from autograd_explain.rewrite.transforms.grad_mode import (
     out_of_block,
@@ -40,7 +37,6 @@ PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
         lambda program, place: out_of_block(program, place, [place]),
         lambda program, place: move_after(program, place, at(program, "b =")),
         lambda program, place: move_after(program, at(program, "a ="), place),
-        lambda program, place: called_sooner(program, place, at(program, "a =")),
         lambda program, place: Spot(program, place).behind("c = 1\n"),
     ],
 )
@@ -162,14 +158,6 @@ DETACHED = [
 def test_a_tensor_is_detached_instead(before: str, after: str) -> None:
     program = program_of(before)
     assert result(detached_instead(program, spot(program, "x"))) == after
-
-
-def test_a_call_goes_before_a_statement_of_its_own_block_only() -> None:
-    program = program_of("b = g(a)\n", "h()\nload(a)\n")
-    load = at(program, "load")
-    text = result(called_sooner(program, load, at(program, "h()")))
-    assert text == "load(a)\nh()\n"
-    assert called_sooner(program, load, at(program, "b =", cell=2)) is None
 
 
 def test_statements_go_together_and_a_block_is_opened() -> None:

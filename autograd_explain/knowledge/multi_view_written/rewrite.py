@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import partial
+from itertools import takewhile
 from typing import TypeAlias
 
 import libcst as cst
@@ -14,11 +15,11 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
 from autograd_explain.rewrite.analysis.effects import can_rebind, used_names
 from autograd_explain.rewrite.analysis.inplace_writes import base_of, is_view, written_in
-from autograd_explain.rewrite.engine.cst_tools import dotted, single_targets
+from autograd_explain.rewrite.engine.cst_tools import dotted, named_targets, single_targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.tree import Statement, statement_at
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
     clone_unpacked,
@@ -27,10 +28,7 @@ from autograd_explain.rewrite.transforms.clone import (
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.hooks import hook_on_output
 from autograd_explain.rewrite.transforms.indexed_loop import elements_one_by_one, write_before_views
-from autograd_explain.rewrite.transforms.inplace_modules import (
-    module_not_inplace,
-    modules_set_not_inplace,
-)
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.spot import Spot
 
@@ -78,15 +76,15 @@ def _under_no_grad(program: Program, write: Place, maker: Place | None) -> Edits
     made = tree.statement(maker)
     if first is None:
         return None
-    views = {dotted(t) for t in single_targets(made)} if isinstance(made, cst.Assign) else set()
-    views |= {dotted(base_of(t)) for t in written_in(tree, first)}
+    views = {*(named_targets(made) if isinstance(made, cst.Assign) else ()), *_bases(tree, first)}
     inside, at = tree.siblings(first)
-    run = [first]
-    for statement in inside[at + 1 :]:
-        if not any(dotted(base_of(t)) in views for t in written_in(tree, statement)):
-            break
-        run.append(statement)
-    return under_no_grad(program, write, tree.place(run[-1]))
+    following = takewhile(lambda s: not views.isdisjoint(_bases(tree, s)), inside[at + 1 :])
+    return under_no_grad(program, write, tree.place([first, *following][-1]))
+
+
+def _bases(tree: Tree, statement: Statement) -> set[str | None]:
+    """What a statement writes, or writes a part of."""
+    return {dotted(base_of(t)) for t in written_in(tree, statement)}
 
 
 def _of_base(details: Details, program: Program, write: Place) -> Fixes:
@@ -98,22 +96,22 @@ def _of_base(details: Details, program: Program, write: Place) -> Fixes:
 def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
-    constructed = module_not_inplace(program, write, callee)
-    yield "not_inplace", constructed
+    yield "not_inplace", module_not_inplace(program, write, callee)
     yield "clone", clone_argument(program, write, details.module)
     # A library's functions may write in place, too: the hook is what the user has of all of it.
     yield "tensor_hook", hook_on_output(program, details.hook)
-    if constructed is None:
-        yield "not_inplace", modules_set_not_inplace(program, write, details.owner)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
-    if maker is not None and (not details.base_read_later or _in_loop_head(program, write, maker)):
-        yield "collect", collected_loop(program, write, tensor)
     together = None
-    if maker is not None and details.base_read_later:
-        together = _put_together(program, write, maker, tensor)
+    if maker is not None:
+        # `for part in x.chunk(2):` gives x its new value, so that who reads x later sees it.
+        head = isinstance(program.statement_at(maker), ast.For) and maker.line != write.line
+        if head or not details.base_read_later:
+            yield "collect", collected_loop(program, write, tensor)
+        if details.base_read_later:
+            together = _put_together(program, write, maker, tensor)
     yield "out_of_place", together or _new_tensor(program, write, maker, tensor, fixed)
     yield "out_of_place", None if fixed else functional_write(program, write)
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
@@ -126,12 +124,6 @@ def _of_rows(details: Details, program: Program, write: Place) -> Fixes:
     indexed = "index_loop", elements_one_by_one(program, write)
     read = element_is_read(program, write, row)
     yield from (collected, indexed) if read else (indexed, collected)
-
-
-def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:
-    """`for part in x.chunk(2):` gives x its new value, so that who reads x later sees it."""
-    node = program.statement_at(maker)
-    return isinstance(node, ast.For) and maker is not None and maker.line != write.line
 
 
 def _new_tensor(
@@ -149,10 +141,10 @@ def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> 
     """New tensors for the views that one unpacking made, and behind the last write of them what
     they were parts of made of them again: who reads it there is to see what was written."""
     tree, made = statement_at(program, maker)
-    torch, names = torch_at(program, maker), [] if made is None else _unpacked(made)
+    torch, names = torch_at(program, maker), [dotted(t) or "" for t in single_targets(made)]
     call = made.value if isinstance(made, cst.Assign) else None
     found = parts_of(call, torch) if isinstance(call, cst.Call) and torch is not None else None
-    if found is None or made is None or tensor not in names:
+    if found is None or made is None or tensor not in names or "" in names:
         return None
     (whole, join, dim), (order, at) = found, tree.siblings(made)
     written = [s for s in order[at:] if {*map(dotted, written_in(tree, s))} & {*names}]
@@ -170,12 +162,6 @@ def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> 
     return _siblings_too(program, edits, maker, write)
 
 
-def _unpacked(made: Statement) -> list[str]:
-    """The names that an unpacking gives; [] where it gives something else, too."""
-    names = [*map(dotted, single_targets(made))]
-    return [] if None in names else [name for name in names if name is not None]
-
-
 def _siblings_too(
     program: Program, edits: Edits | None, maker: Place | None, write: Place
 ) -> Edits | None:
@@ -183,7 +169,7 @@ def _siblings_too(
     this one: torch refuses these next."""
     tree, made = statement_at(program, maker)
     other, first = statement_at(program, write)
-    names = [] if made is None else [*map(dotted, single_targets(made))]
+    names = named_targets(made)
     if first is None or other is not tree or len(names) < 2:
         return edits
     for statement in tree.statements:

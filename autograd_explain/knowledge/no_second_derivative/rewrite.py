@@ -6,6 +6,7 @@ computes in between it does not: that has to be computed again in `backward`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -20,6 +21,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     make,
     positional,
     positional_parameters,
+    single_targets,
     targets,
     unpacked,
     walk,
@@ -27,7 +29,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import (
     Statement,
-    Tree,
     functions_in,
     opening,
     statement_at,
@@ -64,60 +65,56 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
 def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.FunctionDef) -> bool:
     """Whether all that `backward` reads has a graph, by what the draft changes."""
     ctx, *given = positional_parameters(forward) or [""]
-    made = _made(forward)
-    known = {*given, *_returned(forward)} - {""}
-    attributes = dict(_attributes(forward, ctx))
+    made, known = _made(forward), [*given, *_returned(forward)]
+    attributes = {n: s for n, s in made.items() if n.startswith(f"{ctx}.")}
     apart = [n for n, s in attributes.items() if not _is_constant(s.value, known)]
     calls = (n for n in walk(forward) if isinstance(n, cst.Call))
     save = next((c for c in calls if dotted(c.func) == f"{ctx}.save_for_backward"), None)
-    unpacking = next((s for s in statements_in(backward.body) if _unpacks(s)), None)
-    names = [dotted(n) or "" for t in targets(unpacking) for n in unpacked(t)] if unpacking else []
-    values = [a.value for a in positional(save)] if save is not None else []
-    read_as = names if len(names) == len(values) else [""] * len(values)
-    saved = [dotted(value) or name for value, name in zip(values, read_as, strict=True)]
-    unnamed = _unnamed(draft.tree, values, read_as)
-    made |= unnamed
+    saved = [dotted(a.value) or "" for a in positional(save)] if save is not None else []
     lost = [name for name in saved if name not in known] + apart
     if not lost:
         return True
-    needed = _closure(lost, made | {n: attributes[n] for n in apart}, known)
-    own = positional_parameters(backward)[:1]
-    if needed is None or names != saved or (apart and own != [ctx]):
+    unpacking = next((s for s in statements_in(backward.body) if _unpacks(s)), None)
+    under_same_names = [dotted(t) for t in single_targets(unpacking)] == saved
+    own = next(iter(positional_parameters(backward)), "")
+    if not under_same_names or (apart and own != ctx) or not made.keys() >= {*lost}:
         return False  # under other names the statements would have to be written anew
-    steps, leaves = needed
-    found = {s.value.value: n for n, s in attributes.items() if isinstance(s.value, cst.Name)}
+    steps, needed = _slice(lost, made, known)
+    found = {
+        s.value.value: n.removeprefix(f"{ctx}.")
+        for n, s in attributes.items()
+        if isinstance(s.value, cst.Name)
+    }
+    leaves = [n for n in dict.fromkeys(known) if n in needed]
     plain = [n for n in _without_gradient(backward, given) if n in leaves and n not in found]
-    kept = [n for n in saved if n in known]
-    kept += [n for n in leaves if n not in kept and n not in found and n not in plain]
-    keeping = [make(f"{ctx}.{n} = {n}") for n in plain]
-    saving = f"{ctx}.save_for_backward({', '.join(kept)})"
-    if save is not None:
-        around = next(s for s in statements_in(forward.body) if any(n is save for n in walk(s)))
-        draft.instead(around, [make(saving), *keeping])
+    kept = dict.fromkeys(n for n in (*saved, *leaves) if n in known and n not in (*found, *plain))
+    save_kept = [make(f"{ctx}.save_for_backward({', '.join(kept)})")] if kept else []
+    keep = [*save_kept, *(make(f"{ctx}.{n} = {n}") for n in plain)]
+    unpack = make(f"{', '.join(kept)}{',' if len(kept) == 1 else ''} = {own}.saved_tensors")
+    read = [make(f"{n} = {own}.{found.get(n, n)}") for n in leaves if n in (*found, *plain)]
+    compute: list[Statement | BlockItem] = [unpack] if kept else []
+    compute += [*read, *map(draft.piece, steps)]
+    if save is None:
+        draft.before(attributes[apart[0]], keep)
     else:
-        draft.before(attributes[apart[0]], [*([make(saving)] if kept else []), *keeping])
-    lines = [make(f"{n} = {own[0]}.{found.get(n, n)}") for n in leaves if n in (*found, *plain)]
-    unpack = make(f"{', '.join(kept)}{',' if len(kept) == 1 else ''} = {own[0]}.saved_tensors")
-    new: list[Statement | BlockItem] = [*([unpack] if kept else []), *lines]
-    new += [s if s in unnamed.values() else draft.piece(s) for s in steps]
-    if unpacking is not None:
-        draft.instead(unpacking, new)
+        draft.instead(draft.tree.statement_of(save), keep)
+    if unpacking is None:
+        draft.before(opening(backward.body), compute)
     else:
-        draft.before(opening(backward.body), new)
+        draft.instead(unpacking, compute)
     return True
 
 
-def _unnamed(
-    tree: Tree, values: Sequence[cst.BaseExpression], names: Sequence[str]
-) -> dict[str, cst.Assign]:
-    """What is saved without a name (`ctx.save_for_backward(x.cos())`), assigned to the name that
-    `backward` gives it."""
-    made = {
-        name: make(f"{name} = {tree.code(value)}")
-        for value, name in zip(values, names, strict=True)
-        if name and dotted(value) is None
-    }
-    return {name: s for name, s in made.items() if isinstance(s, cst.Assign)}
+def _slice(
+    lost: Sequence[str], made: Mapping[str, cst.Assign], known: Sequence[str]
+) -> tuple[list[Statement], set[str]]:
+    """The statements that compute the names, in order, and all the names that these need."""
+    steps, needed = list[Statement](), {*lost}
+    for name, statement in reversed([*made.items()]):
+        if name in needed and name not in known:
+            steps.insert(0, statement)
+            needed |= {path.partition(".")[0] for path in effects(statement).reads}
+    return steps, needed
 
 
 def _without_gradient(backward: cst.FunctionDef, given: Sequence[str]) -> list[str]:
@@ -129,39 +126,10 @@ def _without_gradient(backward: cst.FunctionDef, given: Sequence[str]) -> list[s
 
 def _made(forward: cst.FunctionDef) -> dict[str, cst.Assign]:
     """The plain assignments of `forward` by their name; a name that has several is left out."""
-    found: dict[str, list[Statement]] = {}
-    for statement in (n for n in walk(forward.body) if isinstance(n, (cst.Assign, cst.AugAssign))):
-        for target in targets(statement):
-            found.setdefault(dotted(target) or "", []).append(statement)
-    return {n: s[0] for n, s in found.items() if len(s) == 1 and isinstance(s[0], cst.Assign)}
-
-
-def _closure(
-    lost: list[str], made: Mapping[str, cst.Assign], known: set[str]
-) -> tuple[list[Statement], list[str]] | None:
-    """The statements that compute the names, in order, and the arguments and results that these
-    read; None where one of them is computed otherwise."""
-    steps: dict[str, Statement] = {}
-    leaves: list[str] = []
-
-    def add(name: str) -> bool:
-        if name in steps:
-            return True
-        if name not in made:
-            return False
-        inner = made[name]
-        read = {path.partition(".")[0] for path in effects(inner).reads}
-        for word in (n.value for n in walk(inner.value) if isinstance(n, cst.Name)):
-            if word not in read:
-                continue  # `cos` of `torch.cos(x)`
-            if word in known and word not in leaves:
-                leaves.append(word)
-            elif word in made and word not in known and not add(word):
-                return False
-        steps[name] = inner
-        return True
-
-    return (list(steps.values()), leaves) if all(map(add, lost)) else None
+    statements = [n for n in walk(forward.body) if isinstance(n, (cst.Assign, cst.AugAssign))]
+    found = [(dotted(t) or "", s) for s in statements for t in targets(s)]
+    times = Counter(name for name, _ in found)
+    return {n: s for n, s in found if times[n] == 1 and isinstance(s, cst.Assign)}
 
 
 def _returned(forward: cst.FunctionDef) -> Iterator[str]:
@@ -170,16 +138,7 @@ def _returned(forward: cst.FunctionDef) -> Iterator[str]:
             yield from (dotted(leaf) or "" for leaf in unpacked(node.value))
 
 
-def _attributes(forward: cst.FunctionDef, ctx: str) -> Iterator[tuple[str, cst.Assign]]:
-    """`s` of `ctx.s = scale`, and the statement."""
-    for node in walk(forward.body):
-        paths = [dotted(t) or "" for t in targets(node)] if isinstance(node, cst.Assign) else []
-        for path in paths:
-            if path.startswith(f"{ctx}.") and isinstance(node, cst.Assign):
-                yield path.removeprefix(f"{ctx}."), node
-
-
-def _is_constant(node: cst.BaseExpression, known: set[str]) -> bool:
+def _is_constant(node: cst.BaseExpression, known: Sequence[str]) -> bool:
     """Whether nothing is lost where an attribute keeps it: an argument, a mask, a number."""
     if isinstance(node, (cst.Comparison, cst.BaseNumber, cst.SimpleString)):
         return True

@@ -9,7 +9,7 @@ from autograd_explain.inspect.facts.non_leaf import NonLeaf, analyse, events, fa
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-from .optimizer_call import Refused, is_alone, refused_next, refused_parameter
+from .optimizer_call import Refused, refused_next, refused_parameter
 from .property_read import PropertyRead, properties_read
 from .table_read import is_trained_through, stored_in_table
 from .whole_leaf import WholeLeaf, whole_leaf
@@ -36,8 +36,6 @@ class Details:
     properties: tuple[tuple[Place | None, str], ...] = ()
     #: where the other tensors were computed that would be refused for the same reason
     others: tuple[Place, ...] = ()
-    #: nothing else that was given is refused, or is the leaf itself
-    alone: bool = False
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -70,7 +68,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             None if properties else whole_leaf(scene, found),
             tuple((scene.place_at(read.spot), read.code) for read in properties),
             _others(scene, refused, found),
-            is_alone(scene, refused, found.leaf),
         ),
     )
 

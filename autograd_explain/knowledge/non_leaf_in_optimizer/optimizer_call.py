@@ -12,7 +12,6 @@ import torch
 from autograd_explain.inspect.dataflow import Each, ExprAt
 from autograd_explain.inspect.facts.expressions import live_spot
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a, table_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +51,6 @@ def refused_next(scene: Scene, refused: Refused) -> Iterator[Refused]:
             seen.add(id(value))
             if not (value.is_leaf or value.retains_grad):
                 yield Refused(value, _shown(scene, value))
-
-
-def is_alone(scene: Scene, refused: Refused, leaf: torch.Tensor | None) -> bool:
-    """Whether nothing else is refused and the optimizer has not got this leaf as well, as far as
-    one group shows."""
-    tables = [live.frame.f_locals for live in scene.incident.frames]
-    now = [t for t in tables if is_a(t.get("param_group"), dict)]
-    listed = (t.get("param_groups") for t in (*tables, *(table_of(t.get("self")) for t in now)))
-    groups = [g for known in listed if is_a(known, list) for g in known]
-    groups += [t["param_group"] for t in now]
-    one = len({id(g) for g in groups}) <= 1
-    return one and all(t is refused.tensor or (t.is_leaf and t is not leaf) for t in refused.given)
 
 
 def _of_group(group: Any) -> list[Any]:

@@ -230,8 +230,6 @@ def _renews(scene: Scene, place: Place) -> bool:
     match node:
         case ast.Assign(targets=[ast.Attribute()], value=value):
             return called_name(value) == "Parameter"
-        case ast.Expr(ast.Call(func=ast.Name("setattr"), args=[_, _, value])):
-            return called_name(value) == "Parameter"
     return False
 
 

@@ -20,17 +20,9 @@ from .diagnose import Details
 from .late_group import all_held, group_added
 from .replaced_parameters import assigns
 
-_COPIED = "with {torch}.no_grad():\n    getattr({of}, {key}).copy_({v})"
-
 
 def _written_into(program: Program, place: Place) -> Edits | None:
-    """`layer.w = nn.Parameter(v)` -> `layer.w.copy_(v)`, without recording, and the same for
-    `setattr(layer, name, nn.Parameter(v))`."""
-    spot = Spot(program, place)
-    match spot.statement:
-        case ast.Expr(ast.Call(args=[owner, name, ast.Call(args=[given])])):
-            of, key, v = (spot.code(node) for node in (owner, name, given))
-            return spot.instead(_COPIED, of=of, key=key, v=v)
+    """`layer.w = nn.Parameter(v)` -> `layer.w.copy_(v)`, without recording."""
     tree, statement = statement_at(program, place)
     made = statement.value if isinstance(statement, cst.Assign) else None
     if not isinstance(made, cst.Call) or len(made.args) != 1:

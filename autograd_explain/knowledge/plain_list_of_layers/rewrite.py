@@ -13,22 +13,19 @@ from .diagnose import Details
 
 
 def _made_module(site: Site[Details]) -> Edits | None:
-    """`class Fields(nn.Module)`, whose `__call__` is its `forward`, and the container in it; None
-    where the class inherits, is decorated, or has no `__init__` of its own."""
+    """`class Fields(nn.Module)`, and the container in it; None where the class inherits, is
+    decorated, or has no `__init__` of its own."""
     tree, found = statement_at(site.program, site.details.plain)
     base = site.at(site.details.plain).imports.local("torch.nn.Module")
     if not isinstance(found, cst.ClassDef) or found.bases or found.decorators or base is None:
         return None
-    methods = functions_in(found.body)
-    init, call = methods.get("__init__"), methods.get("__call__")
+    init = functions_in(found.body).get("__init__")
     first = None if init is None else opening(init.body)
     if first is None:
         return None
     draft = Draft(tree).before(first, [make("super().__init__()")])
     inherits = [cst.Arg(expression(base))]
     draft.change(found, lambda cls: cls.with_changes(bases=inherits))
-    if call is not None and "forward" not in methods:
-        draft.replace(call.name, cst.Name("forward"))
     edits = draft.edits()
     for kept in site.details.kept:
         edits = then(site.program, edits, module_list, kept) or edits

@@ -7,7 +7,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import detached_instead
-from autograd_explain.rewrite.transforms.hooks import only_part
+from autograd_explain.rewrite.transforms.hooks import without_part
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
 from autograd_explain.rewrite.transforms.spot import Spot
 
@@ -41,10 +41,6 @@ propose: Propose[Details] = by_table(
     Fix("new_leaf", at_place(new_leaf, flagged=True), when=lambda d: d.replaced),
     Fix("retain_grad", lambda s: s.instead("{name}.retain_grad()"), when=_is_kept),
     Fix("switch", lambda s: s.at(s.details.call).before(s.details.switch)),
-    Fix(
-        "rows",
-        partial(only_part, kept=False),
-        when=lambda d: d.part and not (d.wanted or d.instead),
-    ),
+    Fix("rows", without_part, when=lambda d: d.part and not (d.wanted or d.instead)),
     Fix("detach", _detached, when=lambda d: not (d.wanted or d.instead or d.part or d.read)),
 )

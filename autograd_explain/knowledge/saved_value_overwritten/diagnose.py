@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autograd_explain.inspect.dataflow.syntax import taken_apart
-from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
@@ -67,7 +67,6 @@ class Details:
     write: Place | None  #: where it can wait for `failed`
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
-    forward: tuple[Place, ...] = ()  #: what computed of an overwritten parameter what fails
     #: the lines that led to each that saved an overwritten parameter
     readers: tuple[tuple[Place, ...], ...] = ()
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
@@ -122,11 +121,8 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     further = further_writes(scene, found)
     write: Place | None = None
     failed: Place | None = None
-    forward: list[Place] = []
     if guilty is not None and failing:
-        above = scene.graph.above([found.saved.node]) if is_parameter(found) else ()
-        made = [maker.path for maker in scene.makers(above)]
-        write, failed, *forward = at_one_level([guilty.path, failing, *made])
+        write, failed = at_one_level([guilty.path, failing])
     return Details(
         target=_target(scene, guilty, names),
         operand=operand,
@@ -137,7 +133,6 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         write=write,
         failed=failed,
         further=further,
-        forward=distinct(forward),
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,

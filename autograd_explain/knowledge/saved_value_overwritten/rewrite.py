@@ -19,7 +19,6 @@ from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, expression_of
 from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import each, then
-from autograd_explain.rewrite.transforms.call_edits import called_sooner
 from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
     clone_before_write,
@@ -31,12 +30,10 @@ from autograd_explain.rewrite.transforms.clone import (
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
-from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.move_statement import move_after, move_before
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 from autograd_explain.rewrite.transforms.recompute import (
     assigned_again,
-    moment_of,
-    recompute_behind,
 )
 
 from .clone_for_call import clone_for_call
@@ -48,7 +45,7 @@ from .tuple_element import tuple_rebuilt
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
-_INTENDED = ("move_write", "assign_again", "recompute", "detach_untrained")
+_INTENDED = ("move_write", "assign_again", "detach_untrained")
 
 
 def _proposed(site: Site[Details]) -> Iterator[Proposal]:
@@ -61,29 +58,20 @@ def _proposed(site: Site[Details]) -> Iterator[Proposal]:
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
     if not found and site.details.parameter:
         yield from differing("write_first", _before_the_saver(site))
-        if edits := _copy_for_layer(site):
-            yield Proposal("clone_operand", edits)
 
 
 def _corrects(fix: str, site: Site[Details]) -> bool:
-    """Whether the program as it is may not be meant, and this takes the write out of it."""
-    if fix == "clone_argument":
-        return _gives_back(site)
-    return not fix.startswith("clone") and _leaks_to_caller(site)
-
-
-def _gives_back(site: Site[Details]) -> bool:
-    """Whether a library writes to what it is given and the program goes on with what it returns."""
-    changed = site.finding.event(What.CHANGED)
-    if changed is None or changed.inside is None:
+    """Whether the program as it is may not be meant, and this takes the write out of it: a function
+    that gives its result back writes to its argument on the way, or a library writes to what it is
+    given and the program goes on with what it returns."""
+    write = site.finding.event(What.CHANGED)
+    if write is None or write.place is None:
         return False
-    return isinstance(site.at(changed.place).statement, (ast.Assign, ast.Return))
-
-
-def _leaks_to_caller(site: Site[Details]) -> bool:
-    """Whether a function that gives its result back writes to its argument on the way."""
-    write = site.finding.place(What.CHANGED)
-    return write is not None and hands_back_argument(site.program, write, site.details.target)
+    if fix == "clone_argument":
+        goes_on = isinstance(site.at(write.place).statement, (ast.Assign, ast.Return))
+        return goes_on and write.inside is not None
+    leaks = hands_back_argument(site.program, write.place, site.details.target)
+    return leaks and not fix.startswith("clone")
 
 
 def _with_further_writes(site: Site[Details]) -> Fixes:
@@ -122,7 +110,6 @@ def _candidates(site: Site[Details]) -> Fixes:
         late = site.details.write, site.details.failed
         yield "detach_untrained", detached_at(site.program, site.details.untrained)
         yield "assign_again", assigned_again(site.program, site.details.failed)
-        yield "recompute", _computed_again(site)
         yield "move_write", move_after(site.program, *late, unseen=True)
     elif write is not None:
         ways = list(_at_the_write(site, write))
@@ -156,7 +143,7 @@ def _at_the_write(site: Site[Details], place: Place) -> Fixes:
         yield "not_inplace", module_not_inplace(site.program, place)
         yield "out_of_place", out_of_place(site.program, place)
     elif changes_argument(site.program, place, target):
-        yield from _for_the_caller(site, target)
+        yield from _for_the_caller(site, place, target)
     else:
         yield from _in_place_of_the_write(site, place, write, target)
 
@@ -166,7 +153,7 @@ def _in_place_of_the_write(
 ) -> Fixes:
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
     yield "out_of_place", element_replaced(site.program, place)
-    new = _new_tensor(site, target, part)
+    new = _new_tensor(site, place, target, part)
     # Others may look at the buffer that is filled item by item: the saver's copy is safer,
     # unless several operations saved parts of it.
     enough = not part and rebinding_is_enough(site.program, place, target)
@@ -174,12 +161,10 @@ def _in_place_of_the_write(
         yield from _at_the_saver(site)
     yield from new
     if isinstance(target, ast.Name):  # an argument that is given back: the caller may see it, too
-        yield "clone_argument", _clone_for_call(site, target.id)
+        yield "clone_argument", _clone_for_call(site, place, target.id)
 
 
-def _new_tensor(site: Site[Details], target: ast.expr, part: bool) -> Fixes:
-    place = site.finding.place(What.CHANGED)
-    assert place is not None
+def _new_tensor(site: Site[Details], place: Place, target: ast.expr, part: bool) -> Fixes:
     name = ast.unparse(target)
     if isinstance(target, ast.Subscript) and ast.unparse(target.value) in site.details.tuples:
         yield "out_of_place", tuple_rebuilt(site.program, place, site.details.tuples)
@@ -193,11 +178,10 @@ def _new_tensor(site: Site[Details], target: ast.expr, part: bool) -> Fixes:
     yield "functional_write", copied or clone_before_write(site.program, place, name)
 
 
-def _for_the_caller(site: Site[Details], target: ast.expr) -> Fixes:
+def _for_the_caller(site: Site[Details], place: Place, target: ast.expr) -> Fixes:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
-    place = site.finding.place(What.CHANGED)
-    assert place is not None and isinstance(target, ast.Name)
-    copied = _clone_for_call(site, target.id)
+    assert isinstance(target, ast.Name)
+    copied = _clone_for_call(site, place, target.id)
     yield "clone_argument", copied
     if site.details.savers == 1:
         yield from _at_the_saver(site)
@@ -205,28 +189,15 @@ def _for_the_caller(site: Site[Details], target: ast.expr) -> Fixes:
         yield "out_of_place", out_of_place(site.program, place)
 
 
-def _clone_for_call(site: Site[Details], name: str) -> Edits | None:
+def _clone_for_call(site: Site[Details], place: Place, name: str) -> Edits | None:
     write = site.finding.event(What.CHANGED)
-    if write is None or write.place is None:
-        return None
-    return clone_for_call(site.program, write.place, name, write.chain)
+    return clone_for_call(site.program, place, name, () if write is None else write.chain)
 
 
 def _written(site: Site[Details], write: SourceWrite) -> ast.expr:
     """The tensor as the write calls it: `xs[0]` where xs is a list, else what it shows."""
     named = expression_of(site.details.target)
     return named if isinstance(named, (ast.Name, ast.Attribute, ast.Subscript)) else write.target
-
-
-def _computed_again(site: Site[Details]) -> Edits | None:
-    """What was computed of the old parameter, where a part of the loss comes behind the write."""
-    write, failed = site.details.write, site.details.failed
-    if write is None or failed is None:
-        return None
-    forward, at = site.details.forward, moment_of(site.program, write)
-    end = moment_of(site.program, failed)
-    behind = [p for p in forward if at < moment_of(site.program, p) < end]
-    return recompute_behind(site.program, forward, write, failed) if behind else None
 
 
 def _before_the_saver(site: Site[Details]) -> Edits | None:
@@ -237,24 +208,18 @@ def _before_the_saver(site: Site[Details]) -> Edits | None:
     if saved is None or changed is None:
         return None
     goals = (saved.place, *saved.chain, *chain.from_iterable(site.details.readers))
-    writes = (changed.place, *changed.chain)
-    moves = (called_sooner(site.program, write, *goals) for write in writes)
+    first = sorted((goal for goal in goals if goal is not None), key=lambda goal: goal.line)
+    moves = (
+        move_before(site.program, write, goal, checked=False)
+        for write in (changed.place, *changed.chain)
+        for goal in first
+        if isinstance(site.at(write).statement, _UNNAMED) and write and goal.line < write.line
+    )
     return next((edits for edits in moves if edits), None)
 
 
-def _copy_for_layer(site: Site[Details]) -> Edits | None:
-    """`self.fc(x)` -> `torch.func.functional_call(self.fc, {"weight": self.fc.weight.clone()},
-    (x,))`, where this call alone saves parameters that are overwritten, and of itself only one."""
-    spot, fact = site.at(site.finding.place(What.SAVED)), site.finding.tensor(Role.CULPRIT)
-    call, savers = spot.call, {path[-1] for path in site.details.readers}
-    if call is None or call.keywords or fact is None or len(savers) != 1:
-        return None
-    layer, given = spot.code(call.func), ", ".join(map(spot.code, call.args))
-    own = [n.removeprefix(f"{layer}.") for n in fact.names if n.startswith(f"{layer}.")]
-    code = "{torch.func.functional_call}({function}, {{key}: {function}.{name}.clone()}, {given})"
-    parts = ((n, f'"{n}"') for n in own if n.isidentifier() and given)
-    made = (spot.replaced(code, name=n, key=k, given=f"({given},)") for n, k in parts)
-    return next((edits for edits in made if edits), None)
+#: Statements that give no name a value.
+_UNNAMED = (ast.Expr, ast.AugAssign, ast.With, ast.For, ast.If)
 
 
 def _at_the_saver(site: Site[Details]) -> Fixes:

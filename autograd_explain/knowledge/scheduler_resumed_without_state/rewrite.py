@@ -1,7 +1,7 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import called_sooner
+from autograd_explain.rewrite.transforms.move_statement import move_before
 
 from .diagnose import Details
 
@@ -10,7 +10,11 @@ _INITIAL_RATE = (
 )
 
 propose: Propose[Details] = by_table(
-    Fix("load_first", lambda s: called_sooner(s.program, s.details.load, s.place), changes=False),
+    Fix(
+        "load_first",
+        lambda s: move_before(s.program, s.details.load, s.place, checked=False),
+        changes=False,
+    ),
     Fix("fresh", lambda s: s.without("last_epoch"), when=lambda d: d.load is None and d.fresh),
     Fix(
         "initial_rate",

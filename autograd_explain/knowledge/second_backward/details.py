@@ -13,15 +13,13 @@ from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
-from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import returns
-from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a, table_of
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Place
 from autograd_explain.program import Function, called_name, is_of_package
 
@@ -29,7 +27,6 @@ from .carried_state import CarriedState, Each
 from .constants import Constants, constants
 from .evidence import Evidence
 from .freed_part import FreedPart
-from .handed_anew import handed_anew
 from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
 from .reason import SHARED, Why
@@ -75,18 +72,14 @@ class Details:
     #: where checkpoints are asked for that each go back through it
     reentrant: tuple[Place, ...] = ()
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
-    handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
-    set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
     lasts: bool = False  #: an object of a library still holds what it has computed once
     emptied: str = ""  #: the module that empties it where it is put into training mode
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it
     filled: str = ""  #: what the function calls that of its input into which it wrote the old value
-    attribute: str = ""  #: under which an object has it that was given it
     constants: Constants | None = None  #: the values that the loop need not train
     held: bool = False  #: it took the name of a leaf that an optimizer steps
-    sequences: tuple[str, ...] = ()  #: names of lists, tuples and tensors that hold old values
     unread: Unread | None = None  #: what was computed anew, and nothing reads it
     before: Place | None = None  #: the backward of the same loss that another function has called
     shared_object: Place | None = None  #: the first call that handed out the object of a later one
@@ -124,32 +117,11 @@ def details_of(
         weights=_weights(scene, known),
         inputs=inputs,
         argument=_argument(scene, known.part, names[0]),
-        handed_anew=handed_anew(scene, names) if why is Why.COMPUTED_ONCE else (),
-        sequences=_sequences(scene, known.part) if why is Why.COMPUTED_ONCE else (),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
-        attribute=_attribute(scene, known.part) if why is Why.COMPUTED_ONCE else "",
         constants=constants(scene, known.part) if why is Why.COMPUTED_ONCE else None,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
         before=backward_before(scene, known) if why in (Why.SAME_LOSS, Why.SHARED) else None,
     )
-
-
-def _sequences(scene: Scene, part: FreedPart) -> tuple[str, ...]:
-    """What the statements behind the old value have given a name that can be taken by number."""
-    bound = (binding_of(scene.program, m) for m in (*part.made, *part.handed))
-    names = dict.fromkeys(n for b in bound for n in b.names if n.isidentifier())
-    return tuple(n for n in names if is_a(live_object(scene, n), (list, tuple, torch.Tensor)))
-
-
-def _attribute(scene: Scene, part: FreedPart) -> str:
-    """`likelihood.noise`, where a module holds the very value as an attribute of its own."""
-    tensor = None if part.carrier is None else part.carrier.tensor
-    for name in () if tensor is None else scene.names.of(tensor):
-        path, _, attribute = name.rpartition(".")
-        owner = live_object(scene, path) if attribute.isidentifier() else MISSING
-        if is_a(owner, torch.nn.Module) and table_of(owner).get(attribute) is tensor:
-            return name
-    return ""
 
 
 def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TypeGuard
 
 from autograd_explain.arguments import positional_parameters
+from autograd_explain.inspect.dataflow.syntax import is_none, taken_apart
 from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, blocks, called_name
@@ -30,15 +31,12 @@ from autograd_explain.rewrite.transforms.detach import (
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
     assigned_again,
-    called_before,
     compute_all_in_loop,
-    compute_elements_in_loop,
     filled_first,
     recompute_before,
     repeat_inside,
 )
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
-from autograd_explain.rewrite.transforms.spot import Spot
 
 from .attribute import element_made_again, recompute_attribute
 from .begin_anew import begun_anew, reset_anew, sum_anew
@@ -53,38 +51,12 @@ def _every_round(site: Site[Details]) -> Edits | None:
     use, old = site.details.use, site.details.old
     if use is None or not old or compared(site.program, old, use) is not None:
         return None
-    edits = compute_all_in_loop(site.program, old, use)
-    edits = edits or compute_elements_in_loop(site.program, old, use, site.details.sequences)
-    for call in site.details.handed_anew:
-        edits = then(site.program, edits, partial(_first_called, call), use)
-    return edits
-
-
-def _first_called(call: str, program: Program, place: Place) -> Edits | None:
-    return Spot(program, place).before("{call}", call=call)
+    return compute_all_in_loop(site.program, old, use)
 
 
 def _every_round_or_call(site: Site[Details]) -> Edits | None:
     """… or are repeated in the function with the loop, which reads the values from outside."""
     return _every_round(site) or _in_closure(site)
-
-
-def _given_again(site: Site[Details]) -> Edits | None:
-    """`model = Model(noise_net(x))` before the loop: in it `model.noise = noise_net(x)`.  Another
-    object would have other parameters, and would not be the one that others hold."""
-    cause, use, path = site.finding.place(What.CAUSE), site.details.use, site.details.attribute
-    given = site.at(cause)
-    if not path or cause is None or use is None:
-        return None
-    call = next((n for n in given.around if not isinstance(n, ast.keyword)), None)
-    made = given.statement.targets if isinstance(given.statement, ast.Assign) else []
-    root = path.partition(".")[0]
-    named = [t for t in made if isinstance(t, ast.Name) and t.id == root]
-    top = cause.function is None and use.function is None
-    same = top or cause.function_id == use.function_id
-    if not named or not isinstance(call, ast.Call) or not same:
-        return None
-    return site.at(use).before("{path} = {value}", path=path, value=cause)
 
 
 def _compared(site: Site[Details]) -> Edits | None:
@@ -122,20 +94,15 @@ def _reads(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
     return named and ast.unparse(node) == name
 
 
-def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
+def _constant(site: Site[Details], again: bool) -> Edits | None:
     """The loop gets the values of before it without their graphs."""
-
-    def edit(site: Site[Details]) -> Edits | None:
-        found = site.details.constants
-        if found is None or found.again is not again:
-            return None
-        others = (_detached_in_memory, _given_again, _every_round_or_call)
-        if not again and any(other(site) for other in others):
-            return None  # who can compute them anew may want to train through them
-        code = "".join(f"{name} = {name}.detach()\n" for name in found.names)
-        return site.at(found.before).before(code)
-
-    return edit
+    found = site.details.constants
+    if found is None or found.again is not again:
+        return None
+    if not again and (_detached_in_memory(site) or _every_round_or_call(site)):
+        return None  # who can compute them anew may want to train through them
+    code = "".join(f"{name} = {name}.detach()\n" for name in found.names)
+    return site.at(found.before).before(code)
 
 
 def _detached_in_memory(site: Site[Details]) -> Edits | None:
@@ -164,12 +131,6 @@ def _before_each_use(site: Site[Details]) -> Edits | None:
     elements = [n for n in attributes if n.endswith("]")]
     anew = (element_made_again(site.program, made[0], u, n) for n in elements for u in uses)
     return next((edits for edits in (*anew, *found) if edits), None)
-
-
-def _set_again(site: Site[Details]) -> Edits | None:
-    """The call that has a library's object keep a value, once more before each call that reads."""
-    places = site.details.set_again
-    return called_before(site.program, places[1], places[0]) if places else None
 
 
 def _in_closure(site: Site[Details]) -> Edits | None:
@@ -209,16 +170,12 @@ def _read_on(site: Site[Details]) -> bool:
     return not given.isdisjoint({*behind, *handed})
 
 
-def _once(at: Callable[[Site[Details]], Place | None]) -> Callable[[Site[Details]], Edits | None]:
+def _once(site: Site[Details]) -> Iterator[Proposal]:
     """One of the two calls is taken out, where it is a statement of its own."""
-
-    def edit(site: Site[Details]) -> Edits | None:
-        place = at(site) if site.details.before is not None else None
-        call = getattr(site.at(place).statement, "value", None)
-        alone = isinstance(call, ast.Call) and called_name(call) in _BACKWARD
-        return site.at(place).removed() if place is not None and alone else None
-
-    return edit
+    before = site.details.before
+    for spot in (site.at(before), site) if before is not None else ():
+        if called_name(getattr(spot.statement, "value", None)) in _BACKWARD:
+            yield from differing("one_backward", spot.removed())
 
 
 def _detached_first(site: Site[Details]) -> Iterator[Proposal]:
@@ -241,13 +198,10 @@ def _carried(site: Site[Details]) -> Iterator[Proposal]:
     yield from differing("in_place", written)
     if written:
         return
-    if site.details.argument and maker is not None:
-        copied = argument_copied(site.program, maker, site.details.argument)
-        yield from differing("own_copy", copied)
-        return
-    if site.details.filled and maker is not None:  # what is written there is to be trained
-        copied = clone_before_write(site.program, maker, site.details.filled)
-        yield from differing("own_copy", copied)
+    if (given := site.details.argument or site.details.filled) and maker is not None:
+        # What is written there is to be trained.
+        copied = argument_copied if site.details.argument else clone_before_write
+        yield from differing("own_copy", copied(site.program, maker, given))
         return
     if site.details.state_kind is StateKind.LIST:
         yield from differing("clear_list", site.behind("{list}.clear()", list=name))
@@ -334,19 +288,10 @@ def _is_read_apart(program: Program, maker: Place, target: str) -> bool:
 
 def _may_be_none(program: Program, name: str) -> bool:
     """Whether the program begins an attribute with None."""
-    _, dot, attribute = name.rpartition(".")
-    return any(
-        isinstance(target, ast.Attribute) and target.attr == attribute
-        for _, node in index_of(program).nodes(ast.Assign)
-        if dot and _has_none(node)
-        for outer in node.targets
-        for target in getattr(outer, "elts", [outer])
-    )
-
-
-def _has_none(node: ast.Assign) -> bool:
-    values = getattr(node.value, "elts", [node.value])
-    return any(isinstance(v, ast.Constant) and v.value is None for v in values)
+    owner, _, attribute = name.rpartition(".")
+    given = ((t, n.value) for _, n in index_of(program).nodes(ast.Assign) for t in n.targets)
+    pairs = (p for pair in given for p in taken_apart(*pair)) if owner else ()
+    return any(getattr(t, "attr", "") == attribute and is_none(v) for t, v in pairs)
 
 
 def _is_computed_once(details: Details) -> bool:
@@ -363,12 +308,6 @@ def _is_shared(details: Details) -> bool:
     """Whether one graph serves two losses; of one loss, gone back from in two functions, every
     gradient would come twice."""
     return details.why in (Why.SAME_LOSS, Why.SHARED) and details.before is None
-
-
-def _summed_anew(site: Site[Details]) -> Edits | None:
-    """The second loss begins with what is added behind the first backward."""
-    freed, total = site.finding.place(What.FREED), site.details.tensor
-    return sum_anew(site.program, site.place, freed, total)
 
 
 def _is_held(details: Details) -> bool:
@@ -415,20 +354,21 @@ propose: Propose[Details] = by_table(
     ),
     Fix("detach_first", _detached_in_loop, when=lambda d: _is_computed_once(d) and d.spares),
     Fix("detach_compared", _compared, when=_is_computed_once),
-    Fix("detach_compared", _constant(again=True), when=_is_computed_once),
-    Fix("recompute_in_loop", _given_again, when=_is_computed_once),
+    Fix("detach_compared", partial(_constant, again=True), when=_is_computed_once),
     Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once),
     Fix("when_read", _when_read, when=_is_computed_once),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
-    Fix("recompute_in_loop", _set_again, when=_is_computed_once),
-    Fix("detach_kept", _constant(again=False), when=_is_computed_once),
+    Fix("detach_kept", partial(_constant, again=False), when=_is_computed_once),
     Fix("assign_again", lambda s: assigned_again(s.program, s.place)),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix("create_graph", lambda s: with_create_graph(s.program, s.details.derivatives)),
-    Fix("one_backward", _once(lambda s: s.details.before)),
-    Fix("one_backward", _once(lambda s: s.place)),
-    Fix("sum_anew", _summed_anew, when=lambda d: d.why in SHARED),
+    _once,
+    Fix(
+        "sum_anew",
+        lambda s: sum_anew(s.program, s.place, s.finding.place(What.FREED), s.details.tensor),
+        when=lambda d: d.why in SHARED,
+    ),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped),
     Fix(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated_call
-from autograd_explain.inspect.facts.memoization import Memoized
 from autograd_explain.inspect.facts.numbers_given import Kept
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -38,7 +37,7 @@ class Details:
     by_library: bool = False  #: inside of a call of an installed library
     drawn: Place | None = None  #: where a distribution draws a sample
     swapped: Swapped | None = None
-    memory: Memoized | None = None  #: what keeps the value for good
+    memory: Place | None = None  #: of what keeps the value for good
     options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
     anew: bool = False  #: it left in each round, not once before them
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function

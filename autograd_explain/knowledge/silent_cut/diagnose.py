@@ -123,7 +123,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             by_library=variant in ("function", "library"),
             undecorated=decorated(scene, first) if off is None else (),
             swapped=_swapped(scene, first),
-            memory=memory,
+            memory=None if memory is None else memory.place,
             options=options,
             kept=_numbers(scene, first) if variant == "written" else (),
             anew=bool(scene.incident.evidence.get("anew")),

@@ -2,22 +2,26 @@
 
 import ast
 from collections.abc import Iterator
-from functools import partial
 
-from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite import (
+    Edits,
+    Fix,
+    Proposal,
+    Propose,
+    Site,
+    at_place,
+    by_table,
+    differing,
+)
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import objects_called, wrapped_instead
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
-from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
-from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.uncut import apply_all
@@ -39,39 +43,14 @@ def _reconnected(site: Site[Details]) -> Edits | None:
 def _recorded(site: Site[Details]) -> Edits | None:
     """Without the decorator, or out of the block, that kept the operations from being recorded."""
     off = site.details.off
-    known = off is not None and off.by in (OffBy.DECORATOR, OffBy.BLOCK)
-    return out_of_block(site.program, off.place, off.inside) if off and known else None
+    return None if off is None else out_of_block(site.program, off.place, off.inside)
 
 
-def _recorded_anew(site: Site[Details]) -> Edits | None:
-    """… and what the operations wrote in place is computed anew: what backward needs stays."""
-    edits = _recorded(site)
-    for place in site.finding.places(What.DETACHED) if edits else ():
-        if anew := then(site.program, edits, _computed_at, place):
-            return anew
-    return None
-
-
-def _computed_at(program: Program, place: Place) -> Edits | None:
-    return element_replaced(program, place) or out_of_place(program, place)
-
-
-def _stopped_difference(site: Site[Details], whole: bool) -> Edits | None:
-    swapped = site.details.swapped
-    if swapped is None or swapped.whole is not whole:
-        return None
-    stopped = "{value} + ({passed} - {value}).detach()"
-    given = {"value": swapped.value, "passed": swapped.passed}
-    return site.at(swapped.place).replaced(stopped, **given)
-
-
-def _functional(site: Site[Details]) -> Edits | None:
-    return functional_update(site.program, site.place, site.finding.place(What.FAILED))
-
-
-def _computed_anew(site: Site[Details]) -> Edits | None:
-    memory = site.details.memory
-    return None if memory is None else computed_anew(site.program, memory.place)
+def _stopped_difference(site: Site[Details]) -> Iterator[Proposal]:
+    if (found := site.details.swapped) is not None:
+        stopped = "{value} + ({passed} - {value}).detach()"
+        edits = site.at(found.place).replaced(stopped, value=found.value, passed=found.passed)
+        yield from differing("difference_alone" if found.whole else "other_way_round", edits)
 
 
 def _without_parameter(site: Site[Details]) -> Edits | None:
@@ -81,7 +60,8 @@ def _without_parameter(site: Site[Details]) -> Edits | None:
     if not all(called_name(node) == "Parameter" for node in nodes.values()):
         return None
     if site.details.anew:
-        return apply_all(site.at(p).with_code("{v}", v=_given(site, p)) for p in nodes)
+        at = map(site.at, nodes)
+        return apply_all(s.with_code("{v}", v=s.argument("data", 0).place) for s in at)
     index = index_of(site.program)
     targets = [n for p in nodes if isinstance(n := site.program.statement_at(p), ast.Assign)]
     kept = {getattr(target, "attr", None) for n in targets for target in n.targets}
@@ -90,18 +70,16 @@ def _without_parameter(site: Site[Details]) -> Edits | None:
     return attributes_as_properties(site.program, [*nodes], uses) if uses else None
 
 
-def _given(site: Site[Details], place: Place) -> Place | None:
-    return site.at(place).argument("data", 0).place
-
-
 _of_table: Propose[Details] = by_table(
-    Fix("compute_anew", _computed_anew),
+    Fix("compute_anew", lambda s: computed_anew(s.program, s.details.memory)),
     Fix("rsample", lambda s: s.at(s.details.drawn).replaced("{owner}.rsample{arguments}")),
-    Fix("difference_alone", partial(_stopped_difference, whole=True)),
-    Fix("other_way_round", partial(_stopped_difference, whole=False)),
+    _stopped_difference,
     Fix("undecorated", lambda s: wrapped_instead(s.program, s.details.undecorated)),
     Fix("repair_called_itself", lambda s: objects_called(s.program, _told(s))),
-    Fix("functional_update", _functional),
+    Fix(
+        "functional_update",
+        lambda s: functional_update(s.program, s.place, s.finding.place(What.FAILED)),
+    ),
     Fix("with_graph", lambda s: with_graph(s.program, s.details.kept)),
     Fix("argument", at_place(parameter_as_argument)),
     Fix("with_graph", _without_parameter, when=lambda d: d.anew),
@@ -112,7 +90,6 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.derivative and not d.inside,
     ),
     Fix("recorded_in_library", at_place(recorded_in_library), when=lambda d: d.inside),
-    Fix("record", _recorded_anew),
     Fix("record", _recorded),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative),
     changes=True,

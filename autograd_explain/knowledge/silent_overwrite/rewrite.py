@@ -45,20 +45,6 @@ def _sharing(program: Program) -> Iterator[tuple[str, Place]]:
                 yield from ((ast.unparse(t), place) for t in node.targets)
 
 
-def _saved_copy(site: Site[Details]) -> Edits | None:
-    """`ctx.save_for_backward(x)` -> `ctx.save_for_backward(x.clone())` in the writing function."""
-    program, write, written = site.program, site.place, site.details.written
-    source = program.source_at(write)
-    function = None if source is None else source.function_at(write)
-    if source is None or function is None:
-        return None
-    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
-    for call in calls:
-        if called_name(call) == "save_for_backward" and written in map(ast.unparse, call.args):
-            return clone_operand(program, source.place(call.lineno), written)
-    return None
-
-
 def _recorded(site: Site[Details]) -> Edits | None:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
     alias = site.finding.place(What.CREATED)
@@ -99,7 +85,6 @@ _of_write: Propose[Details] = by_table(
     ),
     # An array of a parameter is written for the parameter's sake.
     Fix("copy_array", _own_memory, when=lambda d: d.way is Way.NUMPY and not d.parameter),
-    Fix("save_copy", _saved_copy, when=lambda d: d.way is Way.FUNCTION),
     Fix("clone_alias", lambda s: clone_alias(s.program, s.finding.place(What.CREATED))),
     Fix("move_write", _later, when=lambda d: _can_wait(d) and _is_kept(d)),
     Fix("recorded_write", _recorded, when=_can_be_recorded, changes=True),
@@ -129,18 +114,14 @@ def _copies(site: Site[Details]) -> Edits | None:
     return each(site.program, ((partial(clone_operand, operand=o), place) for place, o in copied))
 
 
-def _all_new(site: Site[Details]) -> Edits | None:
-    """Each write makes a new tensor, which takes the written name."""
-    return site.at(*site.details.writes).each(_new)
-
-
 def _new(program: Program, place: Place) -> Edits | None:
     return out_of_place(program, place) or module_not_inplace(program, place)
 
 
 _of_second_name: Propose[Details] = by_table(
     Fix("copy_kept", _copies, when=lambda d: bool(d.copied)),
-    Fix("not_inplace", _all_new),
+    # Each write makes a new tensor, which takes the written name.
+    Fix("not_inplace", lambda s: s.at(*s.details.writes).each(_new)),
     at=What.CHANGED,
     changes=True,
 )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from autograd_explain.model import Finding, Place, Role, Safety
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Proposal, differing
+from autograd_explain.rewrite import Edits, Proposal, differing, same
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.detach import detach_after, detached_at
 from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
@@ -36,27 +35,20 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
         if rounds:  # what is computed later in the round only would still hold the old part
             again = None
     if step.line_id == failed.line_id:
-        yield from _in_one_loop(finding, program, step)
+        # One loop steps for one item and fails for a later one.
+        root = finding.tensor(Role.ROOT)
+        for name in () if root is None else root.names:
+            yield from same("update_first", item_first(program, step, name))
     # A step that waits may use the gradients of both backwards: other values on purpose.  Where
     # the failing backward adds to the gradients that the step uses, waiting for it would change
     # the step itself.
     safety = Safety.CHANGES_MEANING if details.shares_gradients else Safety.SAME_GRADIENTS
     later = [Proposal("move_step", moved, safety, intended_difference=True)] if moved else []
-    first, last = differing("recompute", again), iter(later)
-    yield from chain(*((first, last) if details.shares_gradients else (last, first)))
+    either = [*later, *differing("recompute", again)]
+    yield from reversed(either) if details.shares_gradients else either
     if (state := details.carried) is not None:  # without the graph of the rounds before the step
         edits = detach_after(program, state.place, *state.names, kind=state.kind.value)
         yield from differing("detach_state", edits)
-
-
-def _in_one_loop(
-    finding: Finding[Details | None], program: Program, place: Place
-) -> Iterator[Proposal]:
-    """One loop steps for one item and fails for a later one."""
-    root = finding.tensor(Role.ROOT)
-    for name in root.names if root is not None else ():
-        if first := item_first(program, place, name):
-            yield Proposal("update_first", first)
 
 
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:

@@ -1,6 +1,7 @@
 """The copy spelled out; where the source requires grad, also the copy that keeps the graph."""
 
 import ast
+from functools import partial
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 
@@ -28,17 +29,15 @@ def _of_any(site: Site[Details], method: str) -> Edits | None:
     return site.replaced(f"{{torch.as_tensor}}{{arguments}}.{method}()")
 
 
-def _with_graph(site: Site[Details]) -> Edits | None:
-    return _copied(site, "clone")
-
+_keeping_graph = partial(_copied, method="clone")
 
 propose: Propose[Details] = by_table(
     Fix(
         "clone",
-        _with_graph,
+        _keeping_graph,
         when=lambda d: d.loss or (d.graph and d.goes_on and not d.asked),
     ),
     Fix("detach_clone", _copied, changes=False),
-    Fix("clone", _with_graph, when=lambda d: d.graph and not d.asked),
+    Fix("clone", _keeping_graph, when=lambda d: d.graph and not d.asked),
     changes=True,
 )

@@ -82,20 +82,15 @@ def _not_handed_over(site: Site[Details]) -> Edits | None:
 
 
 def _handed_in(site: Site[Details]) -> Edits | None:
-    """`net(ids)` -> `net(vectors=v)`; `y = f(x)` -> `y = v` where `v = f(x)`."""
-    handed, source, call = site.details.handed, site.source, site.call
-    if handed is None or source is None or call is None:
+    """`net(ids)` -> `net(None, vectors=v)`; `y = f(x)` -> `y = v` where `v = f(x)`."""
+    handed, call = site.details.handed, site.call
+    if handed is None or call is None:
         return None
     if not handed.parameter:
         return site.replaced("{code}", code=handed.value)
-    given = [*call.args, *call.keywords]
-    if not handed.left_out:
-        return site.given(handed.parameter, handed.value)
-    span, text = source.span(given[handed.at]), f"{handed.parameter}={handed.value}"
-    behind = handed.at + 1 < len(call.args)
-    patches = site.with_argument(handed.parameter, handed.value) if behind else []
-    patches += [] if span is None else [Patch(source, span, "None" if behind else text)]
-    return apply_patches(patches)
+    given = [*call.args, *(k.value for k in call.keywords)][handed.at]
+    shared = site.of(given).with_code("None") if handed.left_out else []
+    return apply_patches([*shared, *site.with_argument(handed.parameter, handed.value)])
 
 
 def _told(transform: Step) -> Callable[[Site[Details]], Edits | None]:

@@ -15,7 +15,6 @@ from ..engine.cst_tools import called_on, head, method, repeatable, same
 from ..engine.draft import Draft
 from ..engine.edits import then
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .move_statement import move_before
 from .spot import Spot
 from .uncut import Patch, apply_all, code_of, replacement
 
@@ -42,21 +41,6 @@ def switched_before(program: Program, place: Place | None, module: str) -> Edits
     """A module that is in eval mode put into training mode and back before a statement, so that it
     empties what it keeps."""
     return Spot(program, place).before("{module}.train()\n{module}.eval()\n", module=module)
-
-
-def called_sooner(program: Program, place: Place | None, *goals: Place | None) -> Edits | None:
-    """A statement that gives no name a value put before the first of others that it can go before.
-
-    It may pass statements that use the same objects, as where those fail because the call comes too
-    late; not one that binds a name which it reads.
-    """
-    tree, moved = statement_at(program, place)
-    if not isinstance(moved, (cst.Expr, cst.AugAssign, cst.With, cst.For, cst.If)):
-        return None
-    others = [s for goal in goals if tree_at(program, goal) is tree and (s := tree.statement(goal))]
-    above = sorted((s for s in others if tree.is_behind(moved, s)), key=tree.start)
-    moves = (move_before(program, place, tree.place(s), checked=False) for s in above)
-    return next((edits for edits in moves if edits), None)
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:

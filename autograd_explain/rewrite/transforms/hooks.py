@@ -1,5 +1,4 @@
-"""Hooks of tensors: one for a module's, and one that keeps a part of a leaf's gradient, or all but
-that part."""
+"""Hooks of tensors: one for a module's, and one that keeps all but a part of a leaf's gradient."""
 
 from __future__ import annotations
 
@@ -31,20 +30,17 @@ def hook_on_output(program: Program, found: ModuleHook | None) -> Edits | None:
     return then(program, defined, lambda p, at: Spot(p, at).replaced(registered), found.place)
 
 
-def only_part(spot: Spot, kept: bool) -> Edits | None:
-    """Instead of a statement about `w[:3]`: a hook of `w` that lets nothing but the gradient there
-    through, or (not `kept`) all the rest of it.  It multiplies: that holds for a sparse gradient,
-    too, as an embedding may have."""
+def without_part(spot: Spot) -> Edits | None:
+    """Instead of a statement about `w[:3]`: a hook of `w` that keeps the gradient from there.  It
+    multiplies: that holds for a sparse gradient, too, as an embedding may have."""
     node, own = spot.node, spot.own
     if not isinstance(node, ast.Subscript) or own is None:
         return None
     return spot.instead(
-        "{mask} = {whole}.new_{rest}({whole}.shape, dtype=bool)\n"
-        "{mask}[{part}] = {kept}\n"
+        "{mask} = {whole}.new_ones({whole}.shape, dtype=bool)\n"
+        "{mask}[{part}] = False\n"
         "{whole}.register_hook(lambda grad, {mask}={mask}: grad * {mask})",
         mask=fresh(spot.tree, own, "trained"),
         whole=spot.code(node.value),
         part=spot.code(node.slice),
-        rest="zeros" if kept else "ones",
-        kept=str(kept),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,13 +12,12 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, called_name
 from ...program_index import index_of
-from ..analysis.effects import base_path, fresh
+from ..analysis.effects import base_path
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, literal_bool, same, targets, walk, without
 from ..engine.draft import Drafts
-from ..engine.tree import Tree, statement_at, tree_at, tree_of
-from .spot import Spot
+from ..engine.tree import Tree, tree_at, tree_of
 
 D = TypeVar("D", cst.FunctionDef, cst.ClassDef)
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
@@ -60,31 +58,6 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
             return None
         drafts[flag.tree].replace(flag.call, flag.off)
     return drafts.edits() if len(drafts) == 1 else None
-
-
-def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits | None:
-    """The flags of all modules in `owner` (`model`, `explainer.net`) switched off behind the
-    statement that made it, else before the one at `place`: for modules that a library constructs.
-    """
-    if not owner:
-        return None
-    root, index, here = re.split(r"[.[]", owner)[0], index_of(program), program.source_at(place)
-    made = [
-        source.place(node.lineno, None, node)
-        for source, node in index.assignments(root)
-        if source.parents[node] is source.tree and here and source in index.namespace(here)
-    ]
-    goal = made[-1] if made else place
-    tree, statement = statement_at(program, goal)
-    if statement is None:
-        return None
-    name = fresh(tree, statement, "module")
-    loop = (
-        f"for {name} in {owner}.modules():\n"
-        f'    if hasattr({name}, "inplace"):\n'
-        f"        {name}.inplace = False\n"
-    )
-    return Spot(program, goal).behind(loop) if made else Spot(program, goal).before(loop)
 
 
 def _is_called_for_its_write(flag: _Flag) -> bool:

@@ -3,7 +3,7 @@ object computes at its first call and keeps, without a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
 from typing import TypeAlias, cast
 
@@ -32,16 +32,13 @@ from ..engine.cst_tools import (
     called_name,
     called_on,
     dotted,
-    make,
     method_name,
     named_targets,
-    targets,
     walk,
 )
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
-from .indexed_loop import counted, counted_parts
 from .move_statement import in_order, lifted
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
@@ -158,30 +155,6 @@ def moment_of(program: Program, place: Place) -> tuple[int, int]:
     return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 
-def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
-    """A call whose result is dropped, `self.warp.set_grid(self.pose())`, once more before a
-    statement of another method of the object.
-
-    None where what it reads is not kept on the object alone, or another method changes it.
-    """
-    tree, goal = statement_at(program, use_place)
-    home, call = next(iter(_statements(program, (call_place,))), (tree, None))
-    if goal is None or call is None or home is not tree or not _computes(call):
-        return None
-    user, maker = tree.scope_of(goal), tree.scope_of(call)
-    if not isinstance(user, cst.FunctionDef) or not isinstance(maker, cst.FunctionDef):
-        return None
-    if tree.scope_of(user) is not tree.scope_of(maker):
-        return None
-    read, local = effects(call).reads, local_names(user) | local_names(maker)
-    if {name.partition(".")[0] for name in read} & local - {"self"}:
-        return None
-    elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
-    if any(targets(s) and rebinds_any(s, read) for s in elsewhere):
-        return None
-    return Draft(tree).before(goal, [call]).edits()
-
-
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
     made = {name for _, statement in repeated for name in effects(statement).writes}
@@ -246,32 +219,6 @@ def compute_all_in_loop(
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
     drafts[tree].before(first, pieces)
     return drafts.edits()
-
-
-def compute_elements_in_loop(
-    program: Program, places: Sequence[Place], use_place: Place, sequences: Collection[str]
-) -> Edits | None:
-    """Repeat assignments, given in the order they ran in, in each round of the loop that goes
-    through what one of them gives a name (one of `sequences`), and take the round's own element of
-    the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`.
-
-    None where the assignments draw random numbers: the elements would not belong together."""
-    tree, goal = statement_at(program, use_place)
-    moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
-    if any(method_name(n) in _DRAWING for _, statement, _ in moves for n in walk(statement)):
-        return None
-    made = {name for _, statement, _ in moves for name in effects(statement).writes}
-    loops = tree.loops(goal) if moves else []
-    for loop in (a for a in loops if isinstance(a, cst.For)):
-        parts, meant = counted_parts(loop), made.intersection(sequences)
-        taken = [(part, over) for part, over in parts if dotted(over) in meant]
-        draft = Draft(tree)
-        index = counted(draft, loop, loop) if taken else None
-        if index is not None:
-            again = [make("{t} = {c}[" + index + "]", t=bare(t), c=c) for t, c in taken]
-            first = statements_in(loops[0].body)[0]
-            return draft.before(first, [*(s for _, s, _ in moves), *again]).edits()
-    return None
 
 
 def _moves(known: Sequence[_At], goal: _At) -> list[_Move]:
