@@ -12,7 +12,7 @@ from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, walk
 from autograd_explain.rewrite.engine.draft import Draft, Drafts
-from autograd_explain.rewrite.transforms.finite_mask import finite_fill
+from autograd_explain.rewrite.transforms.call_edits import finite_fill
 
 from .diagnose import Details
 from .masks import mask_behind

@@ -11,6 +11,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.transforms.call_edits import (
     asked_for_gradient,
     objects_called,
+    read_instead,
     wrapped_instead,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
@@ -21,7 +22,6 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
 )
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.library_offers import offered_instead
-from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     is_list,

@@ -1,5 +1,5 @@
 """Calls and single statements changed: a flag, a method instead of another, a call made sooner, one
-of what a decorator wraps, one that stands for several."""
+of what a decorator wraps, one that stands for several, a value or number instead of another."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program, called_name
-from ..engine.cst_tools import called_on, head, method, repeatable, same
-from ..engine.draft import Draft
+from ..engine.cst_tools import called_on, head, is_number, method, repeatable, same, targets
+from ..engine.draft import Draft, Drafts
 from ..engine.edits import then
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import move_before
@@ -20,6 +20,7 @@ from .spot import Spot
 from .uncut import Patch, apply_all, code_of, replacement
 
 if TYPE_CHECKING:
+    from ...inspect.facts.dead_value import Unread
     from ...inspect.facts.losing_call import Undecorated
 
 
@@ -57,6 +58,14 @@ def called_sooner(program: Program, place: Place | None, *goals: Place | None) -
     above = sorted((s for s in others if tree.is_behind(moved, s)), key=tree.start)
     moves = (move_before(program, place, tree.place(s), checked=False) for s in above)
     return next((edits for edits in moves if edits), None)
+
+
+def read_instead(program: Program, values: Sequence[Unread]) -> Edits | None:
+    """`model(pos)` -> `model(moved)`: each value where another is read in its place, which has to
+    come behind what makes it."""
+    order = (((p.cell or 0, p.line) for p in (value.made, value.read)) for value in values)
+    known = all(made < read for made, read in order)
+    return apply_all(Spot(program, v.read).with_code(v.name) for v in values) if known else None
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:
@@ -149,3 +158,28 @@ def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTN
 
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
+
+
+def finite_fill(program: Program, place: Place) -> Edits | None:
+    """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`, wherever the function around
+    a place masks so, else wherever the program does: a row without anything left is 0 / 0 to a
+    softmax."""
+    (tree, own), drafts = statement_at(program, place), Drafts()
+    if own is None:
+        return None
+    here = [node for node in _infinities(tree) if tree.scope_of(node) is tree.scope_of(own)]
+    for other in [tree] if here else tree.namespace:
+        for node in here or _infinities(other):
+            drafts[other].replace(node, cst.parse_expression("-1e9"))
+    return drafts.edits()
+
+
+def _infinities(tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The expressions for minus infinity with which something is filled."""
+    for node, parent in tree.parents.items():
+        if not isinstance(node, cst.BaseExpression) or not is_number(node):
+            continue
+        text = tree.code(node).lower()
+        item = isinstance(parent, cst.Assign) and isinstance(targets(parent)[0], cst.Subscript)
+        if "inf" in text and "-" in text and (item or isinstance(parent, cst.Arg)):
+            yield node

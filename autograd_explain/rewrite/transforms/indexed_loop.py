@@ -7,7 +7,6 @@ import ast
 from typing import TypeGuard
 
 import libcst as cst
-from libcst import matchers as m
 
 from ...model import Edits, Place
 from ...program import Program, Source, called_name
@@ -15,17 +14,15 @@ from ..analysis.effects import (
     effects,
     gone_through,
     is_own_variable,
-    iterated,
     loop_binding,
     parameter_names,
     read_later,
     reads_any,
     used_names,
 )
-from ..analysis.inplace_writes import base_of, inplace_calls, written_in
+from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
-    called_on,
     dotted,
     expression,
     make,
@@ -36,31 +33,13 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .move_statement import run_between
+from .move_statement import independent, run_between
 from .out_of_place import operated
 from .uncut import Patch, apply_patches
 
 _Written = tuple[str, cst.BaseExpression]
 #: What gives several tensors at once gives a tuple.
 _TUPLES = frozenset("grad split chunk unbind tensor_split".split())
-
-
-def elements_one_by_one(program: Program, write: Place) -> Edits | None:
-    """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
-    to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
-    tree, statement = statement_at(program, write)
-    written = [] if statement is None else written_in(tree, statement)
-    name, draft = next((dotted(base_of(part)) for part in written), None), Draft(tree)
-    for loop in tree.ancestors(statement):
-        if not isinstance(loop, cst.For) or name is None:
-            continue
-        over = iterated(loop.iter, loop.target, name)
-        if over is not None and dotted(over) is not None:
-            index = next(n for n in ("i", "j", "k") if n != dotted(over))
-            each = f"[{{x}}[{index}] for {index} in range(len({{x}}))]"
-            draft.replace(over, expression(each, x=over))
-            name = dotted(over)
-    return draft.edits()
 
 
 def index_at_write(
@@ -117,13 +96,10 @@ def write_before_views(
     if len(run) < 2:
         return None
     goal, *between, moved = run
-    own, views = effects(moved), set(effects(goal).writes)
-    for statement in between:
-        if _names_view(statement, views):
-            views |= effects(statement).writes
-        elif own.conflicts(effects(statement)) or reads_any(statement, views):
-            return None
-    if own.barrier or reads_any(moved, views) or views & own.writes:
+    own, views = effects(moved), effects(goal).writes
+    if own.barrier or views & own.writes or not independent([moved], between):
+        return None
+    if any(reads_any(statement, views) for statement in (*between, moved)):
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -167,24 +143,9 @@ _HANDS_OUT = (
 )
 
 
-def _names_view(statement: Statement, views: set[str]) -> bool:
-    """`first = parts[0]`: another name for one of the views."""
-    if not m.matches(statement, _NAMES) or not reads_any(statement, views):
-        return False
-    value = cst.ensure_type(statement, cst.Assign).value
-    while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
-        value = value.value
-    return isinstance(value, (cst.Name, cst.Attribute))
-
-
-_NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
-_ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
-
-
 def element_replaced(program: Program, place: Place) -> Edits | None:
-    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`, and `for k, x in
-    xs.items(): x += a` -> `xs[k] = x + a`: whoever reads the list finds the new values, and the
-    tensors that were in it stay as they were."""
+    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`: whoever reads the list
+    finds the new values, and the tensors that were in it stay as they were."""
     tree, statement = statement_at(program, place)
     written = None if statement is None else _written_anew(tree, statement)
     if statement is None or written is None:
@@ -193,36 +154,23 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     loop = loop_binding(tree, statement, name)
     if loop is None:
         return None
-    keyed = _keyed(loop, name)
     lists = (dotted(over) for part, over in counted_parts(loop) if dotted(part) == name)
-    elements = keyed[0] if keyed else next(lists, None)
+    elements = next(lists, None)
     if elements is None or not _may_be_changed(tree, statement, elements):
         return None
-    index = keyed[1] if keyed else counted(draft, loop, statement)
+    index = counted(draft, loop, statement)
     if index is None:
         return None
     if _is_given(tree, statement, elements):
         if not read_later(tree, loop, elements):
             return None
-        kind = "dict" if keyed else "list"
-        draft.before(loop, [make(f"{elements} = {kind}({elements})")])
+        draft.before(loop, [make(f"{elements} = list({elements})")])
     stored = f"{elements}[{index}] = "
     if any(tree.is_behind(n, statement) for n in named(loop.body, name)):
         new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
     else:
         new = [make(f"{stored}{{v}}", v=value)]
     return draft.instead(statement, new).edits()
-
-
-def _keyed(loop: cst.For, name: str) -> tuple[str, str] | None:
-    """The dict whose values a loop gives a name, and what it calls their keys: `fast` and `k` of
-    `for (k, w), g in zip(fast.items(), grads)`."""
-    for part, over in gone_through(loop.iter, loop.target):
-        names = [dotted(e.value) for e in part.elements] if isinstance(part, cst.Tuple) else []
-        owner = dotted(called_on(over, "items"))
-        if owner and names[1:] == [name] and names[0]:
-            return owner, names[0]
-    return None
 
 
 def counted_parts(loop: cst.For) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:

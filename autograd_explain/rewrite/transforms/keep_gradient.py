@@ -21,7 +21,6 @@ from ..engine.cst_tools import (
     make,
     method_name,
     pairs,
-    positional_parameters,
     repeatable,
     same,
     single_targets,
@@ -30,7 +29,7 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft, Drafts
-from ..engine.tree import Statement, Tree, opening, statement_at, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .grad_mode import is_off
 from .uncut import apply_patches, called
 
@@ -68,7 +67,7 @@ def retained(program: Program, finding: Finding, *, inside: bool = False) -> Edi
         if any(same(tree, leaf, name) for leaf in leaves for name in names | over):
             if edits := _after_all(program, [at], names, over):
                 return edits
-    return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
+    return _before_backward(program, place, names)
 
 
 def _is_called_again(program: Program, place: Place | None) -> bool:
@@ -105,19 +104,6 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
         return None
     new = _call(tree, part) if over is None else _each(tree, started[-1], part)
     return Draft(tree).before(started[-1], [new]).edits()
-
-
-def _at_the_parameter(program: Program, place: Place | None, names: set[str]) -> Edits | None:
-    """The call as the first line of the function that reads the gradient of what it is given."""
-    tree, statement = statement_at(program, place)
-    function = None if statement is None else tree.scope_of(statement)
-    if not isinstance(function, cst.FunctionDef):
-        return None
-    given = positional_parameters(function)
-    meant = [name for name in given if name in names and name != "self"]
-    if len(meant) != 1:
-        return None
-    return Draft(tree).before(opening(function.body), [_call(tree, cst.Name(meant[0]))]).edits()
 
 
 def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExpression | None:
