@@ -21,7 +21,6 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
     with_create_graph,
 )
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
-from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     is_list,
@@ -161,7 +160,6 @@ _UNFROZEN: tuple[Fix[Details], ...] = (
 )
 
 propose: Propose[Details] = by_table(
-    lambda s: offered_instead(s.program, s.place) if s.details.by_library else (),
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),

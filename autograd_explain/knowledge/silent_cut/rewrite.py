@@ -16,7 +16,6 @@ from autograd_explain.rewrite.transforms.derivative_taken import with_create_gra
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
-from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
@@ -129,6 +128,4 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from _of_input(finding, program)
         return
     yield from not_kept(program, finding.details.options)
-    if finding.details.by_library:
-        yield from offered_instead(program, finding.place(What.CAUSE))
     yield from _of_table(finding, program)
