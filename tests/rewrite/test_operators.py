@@ -106,7 +106,6 @@ EDITS = [
     ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
     ("delete", "f(x)\ng(y)", "g(y)"),
     ("gradient_of_whole", "a = [w[k].grad for k in ks]", "a = [w.grad[k] for k in ks]"),
-    ("gradient_of_whole", "print(w.view(-1).grad)", "print(w.grad.view(-1))"),
     (
         "retain_grad",
         'def f(x):\n    "The sum."\n    return x.sum()',

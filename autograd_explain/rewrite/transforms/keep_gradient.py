@@ -19,6 +19,7 @@ from ..engine.cst_tools import (
     expression,
     head,
     make,
+    method,
     method_name,
     pairs,
     repeatable,
@@ -33,9 +34,6 @@ from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .grad_mode import is_off
 from .uncut import apply_patches, called
 
-_VIEWS = frozenset(
-    "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
-)
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
@@ -131,25 +129,15 @@ def _is_got_anew(
 
 
 def gradient_of_whole(program: Program, place: Place) -> Edits | None:
-    """`x[k].grad` -> `x.grad[k]`, `x.view(n).grad` -> `x.grad.view(n)`, wherever the statement
-    reads one: a part that is taken anew has no gradient, the tensor that it is a part of has."""
+    """`x[k].grad` -> `x.grad[k]`, wherever the statement reads one: a part that is taken anew has
+    no gradient, the tensor that it is a part of has."""
     tree, statement = statement_at(program, place)
     draft = Draft(tree)
     for node in head(statement):
         if isinstance(node, cst.Attribute) and node.attr.value == "grad":
-            if new := _part_of_gradient(node.value):
-                draft.replace(node, new)
+            if isinstance(part := node.value, cst.Subscript):
+                draft.replace(node, part.with_changes(value=method(part.value, "grad")))
     return draft.edits()
-
-
-def _part_of_gradient(part: cst.BaseExpression) -> cst.BaseExpression | None:
-    if isinstance(part, cst.Subscript):
-        return part.with_changes(value=cst.Attribute(part.value, cst.Name("grad")))
-    function = part.func if isinstance(part, cst.Call) else None
-    if isinstance(function, cst.Attribute) and function.attr.value in _VIEWS:
-        owner = cst.Attribute(function.value, cst.Name("grad"))
-        return part.with_changes(func=function.with_changes(value=owner))
-    return None
 
 
 def _after_all(
