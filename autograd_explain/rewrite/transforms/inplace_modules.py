@@ -18,7 +18,7 @@ from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, literal_bool, same, targets, walk, without
 from ..engine.draft import Drafts
-from ..engine.tree import Tree, statement_at, tree_at, tree_of
+from ..engine.tree import Tree, tree_at, tree_of
 from .spot import Spot
 
 D = TypeVar("D", cst.FunctionDef, cst.ClassDef)
@@ -59,25 +59,23 @@ def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits
     """The flags of all modules in `owner` (`model`, `explainer.net`) switched off behind the
     statement that made it, else before the one at `place`: for modules that a library constructs.
     """
-    if not owner:
-        return None
-    root, index, here = re.split(r"[.[]", owner)[0], index_of(program), program.source_at(place)
+    index, here = index_of(program), program.source_at(place)
+    namespace = () if here is None else index.namespace(here)
     made = [
         source.place(node.lineno, None, node)
-        for source, node in index.assignments(root)
-        if source.parents[node] is source.tree and here and source in index.namespace(here)
+        for source, node in index.assignments(re.split(r"[.[]", owner)[0])
+        if source.parents[node] is source.tree and source in namespace
     ]
-    goal = made[-1] if made else place
-    tree, statement = statement_at(program, goal)
-    if statement is None:
+    spot = Spot(program, made[-1] if made else place)
+    if not owner or spot.own is None:
         return None
-    name = fresh(tree, statement, "module")
     loop = (
-        f"for {name} in {owner}.modules():\n"
-        f'    if hasattr({name}, "inplace"):\n'
-        f"        {name}.inplace = False\n"
+        "for {name} in {owner}.modules():\n"
+        '    if hasattr({name}, "inplace"):\n'
+        "        {name}.inplace = False\n"
     )
-    return Spot(program, goal).behind(loop) if made else Spot(program, goal).before(loop)
+    put = spot.behind if made else spot.before
+    return put(loop, name=fresh(spot.tree, spot.own, "module"), owner=owner)
 
 
 def _is_called_for_its_write(flag: _Flag) -> bool:
