@@ -210,11 +210,8 @@ loss = w.pow(3).sum()
 loss.backward()
 (w.grad * torch.ones(3)).sum().backward()
 """,
-        "gradient",
-        [
-            "new_w_grad = torch.autograd.grad(loss, w, create_graph=True)[0]",
-            "(new_w_grad * torch.ones(3)).sum().backward()",
-        ],
+        "left",
+        ["loss.backward(create_graph=True)"],
     ),
     "gradients of all parameters": (
         """
@@ -226,11 +223,8 @@ def hvp(model, loss, v):
 # %%
 hvp(net, net(torch.rand(4, 3)).square().mean(), torch.ones(4))
 """,
-        "gradient",
-        [
-            "grads = torch.autograd.grad(loss, model.parameters(), create_graph=True)",
-            "flat = torch.cat([p.view(-1) for p in grads])",
-        ],
+        "left",
+        ["loss.backward(create_graph=True)"],
     ),
     "two derivatives on the way to the loss, a third one that is only looked at": (
         """

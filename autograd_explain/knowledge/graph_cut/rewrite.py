@@ -15,8 +15,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
     wrapped_instead,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.derivative_taken import (
-    derivative_taken,
+from autograd_explain.rewrite.transforms.derivatives import (
     derivatives_from,
     with_create_graph,
 )
@@ -175,11 +174,6 @@ propose: Propose[Details] = by_table(
             s.details.left or (*derivatives_from(s.program, s.place), *s.details.derivatives),
         ),
         when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
-    ),
-    Fix(
-        "derivative_itself",
-        at_place(derivative_taken),
-        when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix("requires_grad", at_place(asked_for_gradient), when=lambda d: d.missing is Missing.FLAG),

@@ -12,7 +12,7 @@ from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_pla
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import objects_called, wrapped_instead
-from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
+from autograd_explain.rewrite.transforms.derivatives import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
