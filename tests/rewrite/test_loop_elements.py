@@ -39,6 +39,18 @@ def test_the_list_may_be_one_of_several(loop: str, new: str) -> None:
     assert replaced(f"{loop}:\n    x *= g\n") == f"{new}:\n    self.xs[i] = x * g\n"
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for k, x in self.xs.items()",
+        "for (k, x), g in zip(self.xs.items(), gains)",
+        "for n, (k, x) in enumerate(self.xs.items())",
+    ],
+)
+def test_the_value_is_replaced_in_the_dict(loop: str) -> None:
+    assert replaced(f"{loop}:\n    x *= g\n") == f"{loop}:\n    self.xs[k] = x * g\n"
+
+
 def test_a_list_that_was_given_is_copied() -> None:
     code = "def f(xs):\n    for x in xs:\n        x += 1\n    return xs\n"
     program = program_of(code)
@@ -53,7 +65,7 @@ def test_a_list_that_was_given_is_copied() -> None:
     [
         "for a, (x, y) in zip(b, xs):\n    x += 1\n",
         "for x, y in xs:\n    x += 1\n",
-        "for k, x in xs.items():\n    x += 1\n",
+        "for x, y in xs.items():\n    x += 1\n",  # the key
         "def f(xs):\n    for x in xs:\n        x += 1\n",  # the caller's list
         "xs = a.split(2)\nfor x in xs:\n    x += 1\n",  # a tuple
         "for x in xs:\n    x.data.add_(1)\n",

@@ -23,6 +23,7 @@ from ..analysis.effects import (
 from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
+    called_on,
     dotted,
     expression,
     make,
@@ -144,8 +145,9 @@ _HANDS_OUT = (
 
 
 def element_replaced(program: Program, place: Place) -> Edits | None:
-    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`: whoever reads the list
-    finds the new values, and the tensors that were in it stay as they were."""
+    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`, and `for k, x in
+    xs.items(): x += a` -> `xs[k] = x + a`: whoever reads the list finds the new values, and the
+    tensors that were in it stay as they were."""
     tree, statement = statement_at(program, place)
     written = None if statement is None else _written_anew(tree, statement)
     if statement is None or written is None:
@@ -154,23 +156,36 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     loop = loop_binding(tree, statement, name)
     if loop is None:
         return None
+    keyed = _keyed(loop, name)
     lists = (dotted(over) for part, over in counted_parts(loop) if dotted(part) == name)
-    elements = next(lists, None)
+    elements = keyed[0] if keyed else next(lists, None)
     if elements is None or not _may_be_changed(tree, statement, elements):
         return None
-    index = counted(draft, loop, statement)
+    index = keyed[1] if keyed else counted(draft, loop, statement)
     if index is None:
         return None
     if _is_given(tree, statement, elements):
         if not read_later(tree, loop, elements):
             return None
-        draft.before(loop, [make(f"{elements} = list({elements})")])
+        kind = "dict" if keyed else "list"
+        draft.before(loop, [make(f"{elements} = {kind}({elements})")])
     stored = f"{elements}[{index}] = "
     if any(tree.is_behind(n, statement) for n in named(loop.body, name)):
         new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
     else:
         new = [make(f"{stored}{{v}}", v=value)]
     return draft.instead(statement, new).edits()
+
+
+def _keyed(loop: cst.For, name: str) -> tuple[str, str] | None:
+    """The dict whose values a loop gives a name, and what it calls their keys: `fast` and `k` of
+    `for (k, w), g in zip(fast.items(), grads)`."""
+    for part, over in gone_through(loop.iter, loop.target):
+        names = [dotted(e.value) for e in part.elements] if isinstance(part, cst.Tuple) else []
+        owner = dotted(called_on(over, "items"))
+        if owner and names[1:] == [name] and names[0]:
+            return owner, names[0]
+    return None
 
 
 def counted_parts(loop: cst.For) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
