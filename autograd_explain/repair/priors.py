@@ -24,7 +24,7 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft straight_through with_graph no_inference_mode reduce "
         "create_graph registered detached_copy as_argument differentiable_sample made_again "
-        "of_another finite_fill called_itself recorded_instead".split()
+        "of_another finite_fill called_itself".split()
     ),
     Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
     Reference.RETAINED_GRAPH: frozenset(

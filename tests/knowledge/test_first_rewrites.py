@@ -1010,20 +1010,6 @@ assert min(sizes) > 0
         ("sizes = [float(emb.grad[i].norm()) for i in (0, 2)]",),
     ),
     Program(
-        "a function reads the gradient of the result that it is given",
-        """
-def influence(score, x):
-    score(x).sum().backward()
-    return x.grad
-w = torch.rand(3, requires_grad=True)
-# %%
-found = influence(torch.sin, w * 2)
-assert found is not None
-""",
-        "intermediate_grad",
-        ("x.retain_grad()",),
-    ),
-    Program(
         "an array made a tensor by from_numpy is given to an optimizer",
         """
 import numpy as np
@@ -1037,26 +1023,6 @@ assert fit(np.zeros(2)).tolist() == [-2, -2]
 """,
         "graph_cut",
         ("shift = torch.from_numpy(start).requires_grad_()",),
-    ),
-    Program(
-        "rows of rows are written while two loops go over them",
-        """
-x = torch.rand(2, 3, 4, requires_grad=True)
-def scaled(stack, factors):
-    new = stack * 1
-    for n, plane in enumerate(new):
-        for factor, row in zip(factors, plane):
-            row.mul_(factor + n).sub_(1)
-    return new
-# %%
-scaled(x, (1, 2, 3)).sum().backward()
-assert x.grad[1, 2].tolist() == [4, 4, 4, 4]
-""",
-        "multi_view_written",
-        (
-            "for n, plane in enumerate([new[i] for i in range(len(new))]):",
-            "for factor, row in zip(factors, [plane[i] for i in range(len(plane))]):",
-        ),
     ),
     Program(
         "what is computed again is read before the line that fails, too",

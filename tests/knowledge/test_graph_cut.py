@@ -210,11 +210,8 @@ loss = w.pow(3).sum()
 loss.backward()
 (w.grad * torch.ones(3)).sum().backward()
 """,
-        "gradient",
-        [
-            "new_w_grad = torch.autograd.grad(loss, w, create_graph=True)[0]",
-            "(new_w_grad * torch.ones(3)).sum().backward()",
-        ],
+        "left",
+        ["loss.backward(create_graph=True)"],
     ),
     "gradients of all parameters": (
         """
@@ -226,11 +223,8 @@ def hvp(model, loss, v):
 # %%
 hvp(net, net(torch.rand(4, 3)).square().mean(), torch.ones(4))
 """,
-        "gradient",
-        [
-            "grads = torch.autograd.grad(loss, model.parameters(), create_graph=True)",
-            "flat = torch.cat([p.view(-1) for p in grads])",
-        ],
+        "left",
+        ["loss.backward(create_graph=True)"],
     ),
     "two derivatives on the way to the loss, a third one that is only looked at": (
         """
@@ -768,16 +762,3 @@ def test_the_model_is_called_with_the_parts_of_the_vector() -> None:
     new = edited((head, body), rewrite)[1]
     assert "weights[name] = q[start : start + p.numel()].view_as(p)" in new
     assert "return fast(x).square().sum() + q.square().sum()" in new
-
-
-def test_what_a_library_offers_beside_what_hides_its_operations(tmp_path: Path) -> None:
-    library = "import torch\ndef solve(f, x):\n    return f(x).sin()\n"
-    library += "def solve_hidden(f, x):\n    with torch.no_grad():\n        return f(x).sin()\n"
-    start = "import torch\nfrom solving import solve_hidden\nnet = torch.nn.Linear(2, 1)\n"
-    with installed(tmp_path, "solving", library):
-        cells = (start, "y = solve_hidden(net, torch.ones(3, 2))\ny.sum().backward()")
-        explanation = explained(cells)
-        assert explanation.finding.cause == "graph_cut"
-        repaired = edited(cells, explanation.rewrites[0])
-        assert "solve as solve_hidden" in repaired[0]
-        run(repaired)

@@ -135,12 +135,6 @@ def test_a_switch_up_to_the_end() -> None:
     assert text == "with torch.no_grad():\n    a = 1\n"
 
 
-def test_a_mode_that_is_entered_by_hand() -> None:
-    code = "guard = torch.no_grad()\nguard.__enter__()\na = 1\nguard.__exit__()\nb = 2\n"
-    text = rewritten(block_instead_of_switch, code, "__enter__")
-    assert text == "guard = torch.no_grad()\nwith torch.no_grad():\n    a = 1\nb = 2\n"
-
-
 def test_switching_on_is_no_such_switch() -> None:
     assert rewritten(block_instead_of_switch, "torch.set_grad_enabled(True)\na = 1", "True") is None
 

@@ -18,12 +18,6 @@ PROGRAMS = {
         "net.grow()\n",
         False,
     ),
-    "a function makes it": (
-        "def build(m):\n    made = torch.optim.SGD(m.parameters())\n    return made, 1\n"
-        "opt, n = build(net)\n",
-        "widen(net)\n",
-        True,
-    ),
     "a function that uses it": (OPT + "def step():\n    opt.step()\n", "f(net[1])\n", True),
 }
 

@@ -60,7 +60,7 @@ OVERWRITTEN: list[tuple[str, str, list[Repair]]] = [
         act(w).sum().backward()
         """,
         "return",
-        [out_of_place, clone_before_write],
+        [out_of_place],
     ),
     (
         """

@@ -29,7 +29,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
-from autograd_explain.rewrite.transforms.derivative_taken import TAKES
+from autograd_explain.rewrite.transforms.derivatives import TAKES
 
 _TAKEN = "torch.autograd.grad"
 _TAKES = TAKES["grad"]

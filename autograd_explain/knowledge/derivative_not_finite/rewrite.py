@@ -8,7 +8,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.engine import cst_tools
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, walk
 from autograd_explain.rewrite.engine.draft import Drafts
-from autograd_explain.rewrite.transforms.finite_mask import finite_fill
+from autograd_explain.rewrite.transforms.call_edits import finite_fill
 
 from .diagnose import Details
 from .masks import mask_behind

@@ -13,8 +13,6 @@ from autograd_explain.rewrite.transforms.grad_mode import (
 
 from .diagnose import Details
 
-_SWITCHED = (OffBy.SWITCH, OffBy.ENTERED)
-
 
 def _enabled(site: Site[Details]) -> Edits | None:
     """What is differentiated recorded where it is; in inference mode nothing can be, and what was
@@ -34,7 +32,7 @@ def _enabled(site: Site[Details]) -> Edits | None:
 
 propose: Propose[Details] = by_table(
     Fix("enabled", _enabled, when=lambda d: d.inside is not None and d.inside.apart),
-    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by in _SWITCHED),
+    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by is OffBy.SWITCH),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
     Fix(

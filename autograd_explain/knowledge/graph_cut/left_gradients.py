@@ -36,11 +36,10 @@ class LeftGradients:
 
 
 def left_gradients(scene: Scene, found: NoGraph) -> LeftGradients | None:
-    """Told where other code than the function that went backward differentiates `.grad`: inside
-    one, the gradient itself can be asked of `torch.autograd.grad`."""
+    """Told where what a backward left in `.grad` is differentiated, by whatever code."""
     leaves = _read_leaves(scene, found)
     backwards = _backwards(scene, leaves) if leaves else ()
-    if not backwards or _is_beside(scene, backwards[-1]):
+    if not backwards:
         return None
     names = [f"{name}.grad" for tensor in leaves for name in scene.names.of(tensor)[:1]]
     gradient = leaves[0].grad
@@ -121,10 +120,3 @@ def _reaches(scene: Scene, moment: TraceEvent, leaves: list[torch.Tensor]) -> bo
     roots = [n.tensor for n in scene.names.tensors if n.name == name and n.tensor.grad_fn]
     walks = (GraphTraversal([root.grad_fn], seconds=_SECONDS) for root in roots)
     return not roots or any(id(leaf) in wanted for walk in walks for leaf in walk.leaves())
-
-
-def _is_beside(scene: Scene, moment: TraceEvent) -> bool:
-    """Whether it stands in the function that differentiates."""
-    at = scene.place
-    own = at is not None and at.function_id == moment.place.function_id
-    return own and not library_frames(scene)

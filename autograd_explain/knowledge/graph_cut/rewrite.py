@@ -11,17 +11,15 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.transforms.call_edits import (
     asked_for_gradient,
     objects_called,
+    read_instead,
     wrapped_instead,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.derivative_taken import (
-    derivative_taken,
+from autograd_explain.rewrite.transforms.derivatives import (
     derivatives_from,
     with_create_graph,
 )
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
-from autograd_explain.rewrite.transforms.library_offers import offered_instead
-from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import is_list, joined_at
 from autograd_explain.rewrite.transforms.undone import undone_behind
@@ -146,7 +144,6 @@ _UNFROZEN: tuple[Fix[Details], ...] = (
 )
 
 propose: Propose[Details] = by_table(
-    lambda s: offered_instead(s.program, s.place) if s.details.by_library else (),
     Fix("use_dead", lambda s: read_instead(s.program, s.details.dead), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix("no_copy", at_place(_without_copy), when=lambda d: d.kind is CutKind.COPY),
@@ -161,11 +158,6 @@ propose: Propose[Details] = by_table(
             s.details.left or (*derivatives_from(s.program, s.place), *s.details.derivatives),
         ),
         when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
-    ),
-    Fix(
-        "derivative_itself",
-        at_place(derivative_taken),
-        when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix("requires_grad", at_place(asked_for_gradient), when=lambda d: d.missing is Missing.FLAG),

@@ -94,15 +94,6 @@ def _collected(
     return (draft.edits() if store else None), store
 
 
-def element_is_read(program: Program, place: Place, name: str) -> bool:
-    """Whether the loop's body reads the element besides writing it once."""
-    tree = tree_at(program, place)
-    loop = _around(tree, place, name)
-    if loop is None:
-        return False
-    return sum(isinstance(n, cst.Name) and n.value == name for n in walk(loop.body)) > 1
-
-
 def _names_of_cells(program: Program) -> set[str]:
     return {n.id for _, n in index_of(program).nodes(ast.Name)}
 

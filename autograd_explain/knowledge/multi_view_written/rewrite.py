@@ -1,4 +1,4 @@
-"""A new tensor instead of the write; a loop over indices where the base has to change."""
+"""A new tensor instead of the write; new elements where a loop writes the views."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from autograd_explain.rewrite.transforms.clone import (
 )
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.hooks import hook_on_output
-from autograd_explain.rewrite.transforms.indexed_loop import elements_one_by_one, write_before_views
+from autograd_explain.rewrite.transforms.indexed_loop import write_before_views
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.spot import Spot
 
-from .collected_loop import collected_loop, element_is_read, joined, parts_of
+from .collected_loop import collected_loop, joined, parts_of
 from .diagnose import Details, Write
 
 #: Edits with the sections of the texts that tell them; None where one cannot be made.
@@ -51,9 +51,6 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             changes = fix == "out_of_place" and details.write is Write.BASE
             safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
             yield Proposal(fix, edits, safety)
-    single = None if seen or details.write is Write.PART else elements_one_by_one(program, write)
-    if single:
-        yield Proposal("index_loop", single)
 
 
 def _fixes(details: Details, program: Program, write: Place) -> Fixes:
@@ -66,7 +63,7 @@ def _fixes(details: Details, program: Program, write: Place) -> Fixes:
     if details.write is Write.LIBRARY:
         return iter([("tensor_hook", hook_on_output(program, details.hook))])
     if details.write is Write.ROW:
-        return _of_rows(details, program, write)
+        return iter([("collect", collected_loop(program, write, details.tensor, tensor=True))])
     return _of_parts(details, program, write)
 
 
@@ -115,15 +112,6 @@ def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     yield "out_of_place", together or _new_tensor(program, write, maker, tensor, fixed)
     yield "out_of_place", None if fixed else functional_write(program, write)
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
-
-
-def _of_rows(details: Details, program: Program, write: Place) -> Fixes:
-    """Where the body also reads the row, an operation may have saved it: write no view then."""
-    row = details.tensor
-    collected = "collect", collected_loop(program, write, row, tensor=True)
-    indexed = "index_loop", elements_one_by_one(program, write)
-    read = element_is_read(program, write, row)
-    yield from (collected, indexed) if read else (indexed, collected)
 
 
 def _new_tensor(

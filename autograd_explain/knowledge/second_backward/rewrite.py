@@ -19,7 +19,7 @@ from autograd_explain.rewrite.transforms.as_property import attributes_as_proper
 from autograd_explain.rewrite.transforms.call_edits import non_reentrant, switched_before
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
-from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
+from autograd_explain.rewrite.transforms.derivatives import keep_graph, with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
     bound_again,
     detach_after,

@@ -34,7 +34,6 @@ class Details:
     derivative: bool = False  #: torch.autograd.grad gave it
     inside: bool = False  #: which a library has called
     off: RecordingOff | None = None
-    by_library: bool = False  #: inside of a call of an installed library
     drawn: Place | None = None  #: where a distribution draws a sample
     swapped: Swapped | None = None
     memory: Place | None = None  #: of what keeps the value for good

@@ -120,7 +120,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=Details(
             repairable=variant not in _WITHOUT_REWRITE,
             off=off,
-            by_library=variant in ("function", "library"),
             undecorated=decorated(scene, first) if off is None else (),
             swapped=_swapped(scene, first),
             memory=None if memory is None else memory.place,

@@ -18,10 +18,9 @@ from autograd_explain.rewrite import (
 )
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import objects_called, wrapped_instead
-from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
+from autograd_explain.rewrite.transforms.derivatives import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
-from autograd_explain.rewrite.transforms.library_offers import offered_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.uncut import apply_all
@@ -106,6 +105,4 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from _of_input(finding, program)
         return
     yield from not_kept(program, finding.details.options)
-    if finding.details.by_library:
-        yield from offered_instead(program, finding.place(What.CAUSE))
     yield from _of_table(finding, program)

@@ -11,8 +11,8 @@ from autograd_explain.model import Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.edits import Step, then
+from autograd_explain.rewrite.transforms.call_edits import read_instead
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
-from autograd_explain.rewrite.transforms.move_statement import read_instead
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.uncut import (

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ...model import Edits
 from ..engine.cst_tools import called_name, called_on, dotted
-from ..transforms.finite_mask import finite_fill
+from ..transforms.call_edits import finite_fill
 from ..transforms.uncut import apply_all, keyword_added
 from .site import Change, Site
 

@@ -1,24 +1,26 @@
 """Calls and single statements changed: a flag, a method instead of another, a call made sooner, one
-of what a decorator wraps, one that stands for several."""
+of what a decorator wraps, one that stands for several, a value or number instead of another."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program, called_name
-from ..engine.cst_tools import called_on, head, method, repeatable, same
-from ..engine.draft import Draft
+from ..engine.cst_tools import called_on, head, is_number, method, repeatable, same, targets
+from ..engine.draft import Draft, Drafts
 from ..engine.edits import then
-from ..engine.tree import Statement, Tree, statement_at, tree_at
+from ..engine.tree import Tree, statement_at, tree_at
 from .spot import Spot
 from .uncut import Patch, apply_all, code_of, replacement
 
 if TYPE_CHECKING:
+    from ...inspect.facts.dead_value import Unread
     from ...inspect.facts.losing_call import Undecorated
 
 
@@ -41,6 +43,14 @@ def switched_before(program: Program, place: Place | None, module: str) -> Edits
     """A module that is in eval mode put into training mode and back before a statement, so that it
     empties what it keeps."""
     return Spot(program, place).before("{module}.train()\n{module}.eval()\n", module=module)
+
+
+def read_instead(program: Program, values: Sequence[Unread]) -> Edits | None:
+    """`model(pos)` -> `model(moved)`: each value where another is read in its place, which has to
+    come behind what makes it."""
+    order = (((p.cell or 0, p.line) for p in (value.made, value.read)) for value in values)
+    known = all(made < read for made, read in order)
+    return apply_all(Spot(program, v.read).with_code(v.name) for v in values) if known else None
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:
@@ -99,37 +109,47 @@ def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:
 
 
 def object_called(program: Program, place: Place) -> Edits | None:
-    """`m.update(p, y)`, then `m.compute()` in the same block -> `m(p, y)`, which gives the value
-    of these alone."""
+    """`m.update(p, y)`, then `m.compute()` in a statement of the same block that goes on with the
+    result -> `m(p, y)`, which gives the value of these alone."""
     tree, own = statement_at(program, place)
     call, owner = getattr(own, "value", None), called_on(own)
-    if own is None or owner is None or not isinstance(call, cst.Call) or not call.args:
+    if owner is None or not isinstance(call, cst.Call) or not call.args or not repeatable(owner):
         return None
-    for node in _computed_behind(tree, own, owner) if repeatable(owner) else ():
-        if _given_more(tree, own, call.func, node):
-            return None  # it gathers several
-        return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
-    return None
-
-
-def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> Iterator[cst.Call]:
-    """`m.compute()` in a statement behind one in its block that goes on with the result."""
     inside, at = tree.siblings(own)
-    for node in (n for other in inside[at + 1 :] for n in head(other)):
-        again = called_on(node) if isinstance(node, cst.Call) and not node.args else None
-        if again is not None and same(tree, again, tree.code(owner)):
-            if isinstance(node, cst.Call) and isinstance(tree.statement_of(node), _TAKEN):
-                yield node
-
-
-def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTNode) -> bool:
-    """Whether another statement of the block calls the same method up to `until`."""
-    inside, _ = tree.siblings(own)
-    statement = tree.statement_of(until)
-    last = len(inside) if statement is None else inside.index(statement)
-    calls = (getattr(s, "value", None) for s in inside[:last] if s is not own)
-    code = tree.code(method)
-    return any(same(tree, c.func, code) for c in calls if isinstance(c, cst.Call))
+    behind = (n for s in inside[at + 1 :] if isinstance(s, _TAKEN) for n in head(s))
+    asked = (n for n in behind if isinstance(n, cst.Call) and not n.args)
+    node = next((n for n in asked if same(tree, called_on(n) or n, tree.code(owner))), None)
+    until = None if node is None else tree.statement_of(node)
+    calls = {s: getattr(getattr(s, "value", s), "func", s) for s in inside}
+    before = takewhile(lambda s: s is not until, inside)
+    if [s for s in before if same(tree, calls[s], tree.code(call.func))] != [own]:
+        return None  # it gathers several
+    return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
 
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
+
+
+def finite_fill(program: Program, place: Place) -> Edits | None:
+    """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`, wherever the function around
+    a place masks so, else wherever the program does: a row without anything left is 0 / 0 to a
+    softmax."""
+    (tree, own), drafts = statement_at(program, place), Drafts()
+    if own is None:
+        return None
+    here = [node for node in _infinities(tree) if tree.scope_of(node) is tree.scope_of(own)]
+    for other in [tree] if here else tree.namespace:
+        for node in here or _infinities(other):
+            drafts[other].replace(node, cst.parse_expression("-1e9"))
+    return drafts.edits()
+
+
+def _infinities(tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The expressions for minus infinity with which something is filled."""
+    for node, parent in tree.parents.items():
+        if not isinstance(node, cst.BaseExpression) or not is_number(node):
+            continue
+        text = tree.code(node).lower()
+        item = isinstance(parent, cst.Assign) and isinstance(targets(parent)[0], cst.Subscript)
+        if "inf" in text and "-" in text and (item or isinstance(parent, cst.Arg)):
+            yield node

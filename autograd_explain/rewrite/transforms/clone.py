@@ -6,7 +6,7 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program
-from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
+from ..analysis.effects import can_rebind, fresh, read_later
 from ..analysis.inplace_writes import base_of, is_view, without_data, written_in
 from ..analysis.written_target import written_parts
 from ..engine.cst_tools import (
@@ -158,8 +158,7 @@ def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression)
         return draft
     if tree.block_of(statement) is None or isinstance(statement, cst.While):
         return draft
-    reached = can_rebind(tree, statement, name)
-    if not reached and not _written_and_read(tree, statement, name):
+    if not can_rebind(tree, statement, name):
         return draft
     copied = make("{x} = {x}.clone()", x=name)
     value = _value_reading(tree, statement, name)
@@ -207,13 +206,6 @@ def _reads_beside(
         for nodes in (head(statement), walk(value))
     )
     return everywhere - inside != 1
-
-
-def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression) -> bool:
-    """`return x.add_(1)`: the copy is read in the statement itself."""
-    if isinstance(statement, (cst.AugAssign, cst.Expr)) or not isinstance(name, cst.Name):
-        return False
-    return is_own_local(tree, statement, name) and bool(find(tree, statement, name.value))
 
 
 def _aliases(tree: Tree, statement: Statement) -> list[cst.BaseExpression]:

@@ -93,31 +93,23 @@ def _updates(statement: Statement) -> bool:
 
 
 def block_instead_of_switch(program: Program, place: Place) -> Edits | None:
-    """`torch.set_grad_enabled(False)` as a statement, or `torch.no_grad().__enter__()` -> a
-    `with torch.no_grad():` block.
+    """`torch.set_grad_enabled(False)` as a statement -> a `with torch.no_grad():` block.
 
-    The block reaches to the `set_grad_enabled(True)` or the `__exit__` that follows in the same
-    block (which goes), else to the end of the block that the switch stands in.
+    The block reaches to the `set_grad_enabled(True)` that follows in the same block (which goes),
+    else to the end of the block that the switch stands in.
     """
     tree, switch = statement_at(program, place)
     guard = tree.imports.local("torch.no_grad")
-    if switch is None or guard is None:
-        return None
-    entered = _reads(switch, "__enter__")
-    if not entered and _switch(tree.imports, switch) is not False:
+    if switch is None or guard is None or _switch(tree.imports, switch) is not False:
         return None
     inside, at = tree.siblings(switch)
     rest, draft = inside[at + 1 :], Draft(tree).remove(switch)
     for number, statement in enumerate(rest):
-        if _reads(statement, "__exit__") if entered else _switch(tree.imports, statement):
+        if _switch(tree.imports, statement):
             draft.remove(statement)
             rest = rest[:number]
             break
     return draft.wrap(rest[0], rest[-1], guard).edits() if rest else None
-
-
-def _reads(statement: Statement, attribute: str) -> bool:
-    return any(isinstance(n, cst.Attribute) and n.attr.value == attribute for n in walk(statement))
 
 
 def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:

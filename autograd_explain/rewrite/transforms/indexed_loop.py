@@ -7,7 +7,6 @@ import ast
 from typing import TypeGuard
 
 import libcst as cst
-from libcst import matchers as m
 
 from ...model import Edits, Place
 from ...program import Program, Source, called_name
@@ -15,14 +14,13 @@ from ..analysis.effects import (
     effects,
     gone_through,
     is_own_variable,
-    iterated,
     loop_binding,
     parameter_names,
     read_later,
     reads_any,
     used_names,
 )
-from ..analysis.inplace_writes import base_of, inplace_calls, written_in
+from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
     called_on,
@@ -36,31 +34,13 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .move_statement import run_between
+from .move_statement import independent, run_between
 from .out_of_place import operated
 from .uncut import Patch, apply_patches
 
 _Written = tuple[str, cst.BaseExpression]
 #: What gives several tensors at once gives a tuple.
 _TUPLES = frozenset("grad split chunk unbind tensor_split".split())
-
-
-def elements_one_by_one(program: Program, write: Place) -> Edits | None:
-    """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
-    to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
-    tree, statement = statement_at(program, write)
-    written = [] if statement is None else written_in(tree, statement)
-    name, draft = next((dotted(base_of(part)) for part in written), None), Draft(tree)
-    for loop in tree.ancestors(statement):
-        if not isinstance(loop, cst.For) or name is None:
-            continue
-        over = iterated(loop.iter, loop.target, name)
-        if over is not None and dotted(over) is not None:
-            index = next(n for n in ("i", "j", "k") if n != dotted(over))
-            each = f"[{{x}}[{index}] for {index} in range(len({{x}}))]"
-            draft.replace(over, expression(each, x=over))
-            name = dotted(over)
-    return draft.edits()
 
 
 def index_at_write(
@@ -117,13 +97,10 @@ def write_before_views(
     if len(run) < 2:
         return None
     goal, *between, moved = run
-    own, views = effects(moved), set(effects(goal).writes)
-    for statement in between:
-        if _names_view(statement, views):
-            views |= effects(statement).writes
-        elif own.conflicts(effects(statement)) or reads_any(statement, views):
-            return None
-    if own.barrier or reads_any(moved, views) or views & own.writes:
+    own, views = effects(moved), effects(goal).writes
+    if own.barrier or views & own.writes or not independent([moved], between):
+        return None
+    if any(reads_any(statement, views) for statement in (*between, moved)):
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -165,20 +142,6 @@ _HANDS_OUT = (
     *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
     *(ast.comprehension, ast.expr_context),
 )
-
-
-def _names_view(statement: Statement, views: set[str]) -> bool:
-    """`first = parts[0]`: another name for one of the views."""
-    if not m.matches(statement, _NAMES) or not reads_any(statement, views):
-        return False
-    value = cst.ensure_type(statement, cst.Assign).value
-    while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
-        value = value.value
-    return isinstance(value, (cst.Name, cst.Attribute))
-
-
-_NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
-_ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
 
 
 def element_replaced(program: Program, place: Place) -> Edits | None:

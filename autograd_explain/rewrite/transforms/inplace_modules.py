@@ -30,17 +30,7 @@ class _Flag:
     tree: Tree
     call: cst.Call
     argument: cst.Arg
-    of_torch: bool
-
-    @property
-    def off(self) -> cst.BaseExpression:
-        """The call without it; a package's own default may be True."""
-        if self.of_torch:
-            return without(self.call, self.argument)
-        given = self.argument.with_changes(value=cst.Name("False"))
-        return self.call.with_changes(
-            args=[given if a is self.argument else a for a in self.call.args]
-        )
+    of_torch: bool  #: a package's own default may be True
 
 
 def module_not_inplace(program: Program, place: Place, module: str | None = None) -> Edits | None:
@@ -56,7 +46,10 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
     for flag in flags or _of_the_callee(tree, place, module):
         if _is_called_for_its_write(flag):
             return None
-        drafts[flag.tree].replace(flag.call, flag.off)
+        if flag.of_torch:
+            drafts[flag.tree].replace(flag.call, without(flag.call, flag.argument))
+        else:
+            drafts[flag.tree].replace(flag.argument.value, cst.Name("False"))
     return drafts.edits() if len(drafts) == 1 else None
 
 

@@ -19,9 +19,9 @@ from ..engine.cst_tools import (
     expression,
     head,
     make,
+    method,
     method_name,
     pairs,
-    positional_parameters,
     repeatable,
     same,
     single_targets,
@@ -30,13 +30,10 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.draft import Draft, Drafts
-from ..engine.tree import Statement, Tree, opening, statement_at, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .grad_mode import is_off
 from .uncut import apply_patches, called
 
-_VIEWS = frozenset(
-    "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
-)
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
@@ -68,7 +65,7 @@ def retained(program: Program, finding: Finding, *, inside: bool = False) -> Edi
         if any(same(tree, leaf, name) for leaf in leaves for name in names | over):
             if edits := _after_all(program, [at], names, over):
                 return edits
-    return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
+    return _before_backward(program, place, names)
 
 
 def _is_called_again(program: Program, place: Place | None) -> bool:
@@ -107,19 +104,6 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
     return Draft(tree).before(started[-1], [new]).edits()
 
 
-def _at_the_parameter(program: Program, place: Place | None, names: set[str]) -> Edits | None:
-    """The call as the first line of the function that reads the gradient of what it is given."""
-    tree, statement = statement_at(program, place)
-    function = None if statement is None else tree.scope_of(statement)
-    if not isinstance(function, cst.FunctionDef):
-        return None
-    given = positional_parameters(function)
-    meant = [name for name in given if name in names and name != "self"]
-    if len(meant) != 1:
-        return None
-    return Draft(tree).before(opening(function.body), [_call(tree, cst.Name(meant[0]))]).edits()
-
-
 def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExpression | None:
     read = (n.value for n in head(statement) if isinstance(n, cst.Attribute))
     parts = (n for n in read if not isinstance(n, cst.Name))
@@ -145,25 +129,15 @@ def _is_got_anew(
 
 
 def gradient_of_whole(program: Program, place: Place) -> Edits | None:
-    """`x[k].grad` -> `x.grad[k]`, `x.view(n).grad` -> `x.grad.view(n)`, wherever the statement
-    reads one: a part that is taken anew has no gradient, the tensor that it is a part of has."""
+    """`x[k].grad` -> `x.grad[k]`, wherever the statement reads one: a part that is taken anew has
+    no gradient, the tensor that it is a part of has."""
     tree, statement = statement_at(program, place)
     draft = Draft(tree)
     for node in head(statement):
         if isinstance(node, cst.Attribute) and node.attr.value == "grad":
-            if new := _part_of_gradient(node.value):
-                draft.replace(node, new)
+            if isinstance(part := node.value, cst.Subscript):
+                draft.replace(node, part.with_changes(value=method(part.value, "grad")))
     return draft.edits()
-
-
-def _part_of_gradient(part: cst.BaseExpression) -> cst.BaseExpression | None:
-    if isinstance(part, cst.Subscript):
-        return part.with_changes(value=cst.Attribute(part.value, cst.Name("grad")))
-    function = part.func if isinstance(part, cst.Call) else None
-    if isinstance(function, cst.Attribute) and function.attr.value in _VIEWS:
-        owner = cst.Attribute(function.value, cst.Name("grad"))
-        return part.with_changes(func=function.with_changes(value=owner))
-    return None
 
 
 def _after_all(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from ...isolation.type_checks import is_a
 from ...model import Edits, Place
-from ...program import Program, own_nodes
-from ...program_index import Definition, index_of
+from ...program import Program
 from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, named_targets, single_targets
 from ..engine.draft import Drafts
-from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at
 
 _At = tuple[Tree, cst.Assign]
@@ -68,38 +65,22 @@ def holders(tree: Tree, own: Statement, optimizer: Place | None = None) -> Seque
 
 
 def _makes_optimizer(tree: Tree, statement: cst.Assign, optimizer: Place | None) -> bool:
-    """Whether what a statement makes is an optimizer: by the class that it calls, by what its name
-    stands for now, or by what the function that it calls returns."""
-    place, program = tree.place(statement), tree.program
+    """Whether what a statement makes is an optimizer: by the class that it calls, or by what its
+    name stands for now."""
     if tree.imports.full(_callee(statement)).startswith("torch.optim."):
         return True
-    if optimizer is not None and place.line_id == optimizer.line_id:
+    if optimizer is not None and tree.place(statement).line_id == optimizer.line_id:
         return True
-    if isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None:
-        if any(_is_optimizer(program.names.get(name)) for name in named_targets(statement)):
-            return isinstance(statement.value, cst.Call)
-    call = getattr(program.statement_at(place), "value", None)
-    called = index_of(program).called(tree.source, call) if isinstance(call, ast.Call) else None
-    return called is not None and _returns_optimizer(program, called)
+    lives = isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None
+    if not lives or not isinstance(statement.value, cst.Call):
+        return False
+    return any(_is_optimizer(tree.program.names.get(name)) for name in named_targets(statement))
 
 
 def _is_optimizer(value: object) -> bool:
     from torch.optim import Optimizer
 
     return is_a(value, Optimizer)
-
-
-def _returns_optimizer(program: Program, function: Definition) -> bool:
-    imports = Imports.of(program, function.source)
-    assigned = (n for n in own_nodes(function.node) if isinstance(n, ast.Assign))
-    made = {ast.unparse(t): n.value for n in assigned for t in n.targets}
-    for value in function.returned:
-        for part in value.elts if isinstance(value, ast.Tuple) else (value,):
-            call = made.get(ast.unparse(part), part)
-            if isinstance(call, ast.Call):
-                if imports.full(ast.unparse(call.func)).startswith("torch.optim."):
-                    return True
-    return False
 
 
 def _read_before(tree: Tree, own: Statement, made: Sequence[_At]) -> bool:

@@ -1,9 +1,8 @@
-"""Statements moved, where the names in between allow it, also behind what they are to read."""
+"""Statements moved, where the names in between allow it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 
@@ -13,8 +12,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import Effects, bound_in, effects, reads_any
-from ..engine.draft import Draft, Drafts
-from ..engine.edits import then
+from ..engine.draft import Drafts
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at, tree_of
 
 
@@ -179,30 +177,3 @@ def _toggles(tree: Tree, before: Statement, after: Statement) -> bool:
     different = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
     pairs = {("True", "False"), ("False", "True"), ("eval", "train")}
     return len(different) == 1 and different[0] in pairs
-
-
-def read_instead(program: Program, values: Sequence[tuple[str, Place, Place]]) -> Edits | None:
-    """`edges = near(pos)`, before `moved = pos @ strain` -> `edges = near(moved)` behind it.
-
-    Of each value the name, where it is made, and where it is to be read, in one statement.
-    """
-    if not values:
-        return None
-    tree, own = statement_at(program, values[0][2])
-    found = [(n, name) for name, _, at in values for n in tree.at(at) if isinstance(n, cst.Name)]
-    if own is None or len(found) != len(values):
-        return None
-    draft = Draft(tree)
-    for node, name in found:
-        draft.replace(node, cst.Name(name))
-    makers = [statement_at(program, made) for _, made, _ in values]
-    later = [
-        s for t, s in makers if s is not None and t is tree and tree.start(s) > tree.start(own)
-    ]
-    if not later:
-        return draft.edits()
-    places = tree.place(own), tree.place(max(later, key=tree.start))
-    # It may pass what it does not read yet: the value that it then reads is made there.
-    if move_after(program, *places) is None:
-        return None
-    return then(program, draft.edits(), partial(move_after, checked=False), *places)
