@@ -86,19 +86,6 @@ def _without_condition(site: Site) -> Iterator[Change]:
         yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
 
 
-def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:
-    """`torch.inference_mode()` -> `torch.no_grad()`: tensors made there may be used later."""
-    nodes = [c.func for c in site.calls]
-    if isinstance(site.statement, cst.FunctionDef):
-        decorators = [d.decorator for d in site.statement.decorators]
-        nodes += [d.func for d in decorators if isinstance(d, cst.Call)]
-    guard = site.imports.local("torch.no_grad")
-    for node in nodes:
-        if guard and site.imports.full(dotted(node)) == "torch.inference_mode":
-            other = expression(guard)
-            yield site.change("no_inference_mode", node, site.replaced, node, other, group="mode")
-
-
 def _decorated(site: Site) -> Edits | None:
     guard = site.imports.local("torch.no_grad")
     function = site.statement

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from . import backwards, copies, ends, functions, leaves, modes, order, parameters, writes
+from . import backwards, copies, ends, leaves, modes, order, parameters, writes
 from .site import Operator
 
-_MODULES = (copies, writes, modes, order, ends, leaves, backwards, parameters, functions)
+_MODULES = (copies, writes, modes, order, ends, leaves, backwards, parameters)
 
 
 def _defined_in(module: Any) -> list[Any]:
