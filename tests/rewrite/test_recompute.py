@@ -40,29 +40,6 @@ def test_recompute_before_declines(code: str) -> None:
     assert again(code, "(-d)", "d = D") is None
 
 
-def test_what_was_used_and_is_read_later_keeps_its_value() -> None:
-    head = "def step(x):\n    a, b = losses(x)\n    log(a)\n    a.backward()\n"
-    end = "    {}.backward()\n    return a, b\n"
-    new = "    new_a, b = losses(x)\n"
-    assert again(head + end.format("b"), "b.b", "a, b") == head + new + end.format("b")
-    new = "    new_a, b = losses(x)\n    total = b + new_a\n    total.backward()\n    return a, b\n"
-    total = "    total = b + a\n    total.backward()\n    return a, b\n"
-    assert again(head + total, "total =", "a, b") == head + new
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "b.backward()\nlog(b)\n",  # what is read later has not been used before
-        "b.backward()\na = 1\nlog(a)\n",
-        "b.backward()\nif a > b:\n    a.backward()\n",  # that needs the new one, too
-    ],
-)
-def test_one_name_is_enough_where_nothing_is_read_later(end: str) -> None:
-    head = "a, b = losses(x)\na.backward()\n"
-    assert again(head + end, "b.b", "a, b") == head + "a, b = losses(x)\n" + end
-
-
 def test_recompute_in_another_cell() -> None:
     program = program_of("d = D(g)\nd.backward()\n", "x = 1\n", "if x:\n    (-d).backward()\n")
     edits = recompute_before(program, at(program, "(-d)"), [at(program, "d = D")])

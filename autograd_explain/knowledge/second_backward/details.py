@@ -15,7 +15,6 @@ from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import returns
-from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind
@@ -86,7 +85,6 @@ class Details:
     attribute: str = ""  #: under which an object has it that was given it
     constants: Constants | None = None  #: the values that the loop need not train
     held: bool = False  #: it took the name of a leaf that an optimizer steps
-    sequences: tuple[str, ...] = ()  #: names of lists, tuples and tensors that hold old values
     unread: Unread | None = None  #: what was computed anew, and nothing reads it
     before: Place | None = None  #: the backward of the same loss that another function has called
     shared_object: Place | None = None  #: the first call that handed out the object of a later one
@@ -125,20 +123,12 @@ def details_of(
         inputs=inputs,
         argument=_argument(scene, known.part, names[0]),
         handed_anew=handed_anew(scene, names) if why is Why.COMPUTED_ONCE else (),
-        sequences=_sequences(scene, known.part) if why is Why.COMPUTED_ONCE else (),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
         attribute=_attribute(scene, known.part) if why is Why.COMPUTED_ONCE else "",
         constants=constants(scene, known.part) if why is Why.COMPUTED_ONCE else None,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
         before=backward_before(scene, known) if why in (Why.SAME_LOSS, Why.SHARED) else None,
     )
-
-
-def _sequences(scene: Scene, part: FreedPart) -> tuple[str, ...]:
-    """What the statements behind the old value have given a name that can be taken by number."""
-    bound = (binding_of(scene.program, m) for m in (*part.made, *part.handed))
-    names = dict.fromkeys(n for b in bound for n in b.names if n.isidentifier())
-    return tuple(n for n in names if is_a(live_object(scene, n), (list, tuple, torch.Tensor)))
 
 
 def _attribute(scene: Scene, part: FreedPart) -> str:

@@ -32,7 +32,6 @@ from autograd_explain.rewrite.transforms.recompute import (
     assigned_again,
     called_before,
     compute_all_in_loop,
-    compute_elements_in_loop,
     filled_first,
     recompute_before,
     repeat_inside,
@@ -54,7 +53,6 @@ def _every_round(site: Site[Details]) -> Edits | None:
     if use is None or not old or compared(site.program, old, use) is not None:
         return None
     edits = compute_all_in_loop(site.program, old, use)
-    edits = edits or compute_elements_in_loop(site.program, old, use, site.details.sequences)
     for call in site.details.handed_anew:
         edits = then(site.program, edits, partial(_first_called, call), use)
     return edits

@@ -3,9 +3,9 @@ object computes at its first call and keeps, without a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -15,7 +15,6 @@ from ...program_index import index_of
 from ..analysis.effects import (
     bound_in,
     effects,
-    fresh,
     iterated,
     local_names,
     parameter_names,
@@ -26,13 +25,11 @@ from ..analysis.effects import (
 )
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
-    Renamed,
     bare,
     block,
     called_name,
     called_on,
     dotted,
-    make,
     method_name,
     named_targets,
     targets,
@@ -41,18 +38,11 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import LEARNS
-from .indexed_loop import counted, counted_parts
 from .move_statement import in_order, lifted
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
 _At: TypeAlias = tuple[Tree, Statement]
 _Move: TypeAlias = tuple[Tree, Statement, bool]
-#: Calls whose values another round would draw anew.
-_DRAWING = frozenset(
-    "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial "
-    "sample rsample".split()
-)
-_BACKWARD = ("backward", "manual_backward", "grad")
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
@@ -65,9 +55,7 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  A name that was used before and is read behind all that goes backward keeps its value:
-    the new one gets another.  None where a name that the statements read has another value there,
-    but by the `step`.
+    by then.  None where a name that the statements read has another value there, but by the `step`.
     """
     tree, goal = statement_at(program, backward_place)
     known = _statements(program, assignment_places)
@@ -80,47 +68,7 @@ def recompute_before(
     passed = [*known, *_statements(program, () if step is None else (step,))]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
-    draft = Draft(tree)
-    needing = _needing(tree, goal)
-    names: dict[str, cst.BaseExpression] = {
-        name: cst.Name(fresh(tree, goal, name))
-        for origin in known
-        for name in bound_in(origin[1])
-        if _is_kept(origin, (tree, goal), known, needing, name)
-    }
-    under = Renamed(names)
-    for statement in needing if names else ():
-        draft.change(statement, lambda s: s.visit(under))
-    return draft.before(goal, [cast(Statement, s.visit(under)) for _, s in known]).edits()
-
-
-def _needing(tree: Tree, goal: Statement) -> list[Statement]:
-    """The goal and what follows it in its block up to the last statement that goes backward."""
-    siblings, at = tree.siblings(goal)
-    last = max((i for i, s in enumerate(siblings) if _goes_backward(s)), default=at)
-    return siblings[at : max(last, at) + 1]
-
-
-def _goes_backward(statement: Statement) -> bool:
-    return any(isinstance(n, cst.Call) and called_name(n) in _BACKWARD for n in walk(statement))
-
-
-def _is_kept(
-    origin: _At, goal: _At, repeated: Sequence[_At], needing: Sequence[Statement], name: str
-) -> bool:
-    """Whether a name that is computed again was used before the goal, and is read, with the value
-    that it had, behind what needs the new one."""
-    tree, target = goal
-    own = (s for s in tree.statements if tree.scope_of(s) is tree.scope_of(target))
-    inside = (s for s in own if tree.is_behind(s, target))
-    behind = [s for s in inside if not any(tree.inside(s, n) for n in needing)]
-    if any(rebinds_any(s, {name}) for s in needing) or any(map(_goes_backward, behind)):
-        return False
-    among = {id(s) for _, s in repeated}
-    between = [s for s in _between(origin, goal) or () if id(s) not in among]
-    used = any(reads_any(s, {name}) for s in between if not tree.inside(target, s))
-    first = next((s for s in behind if name in used_names(s)), None)
-    return used and first is not None and reads_any(first, {name})
+    return Draft(tree).before(goal, own).edits()
 
 
 def recompute_behind(
@@ -246,32 +194,6 @@ def compute_all_in_loop(
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
     drafts[tree].before(first, pieces)
     return drafts.edits()
-
-
-def compute_elements_in_loop(
-    program: Program, places: Sequence[Place], use_place: Place, sequences: Collection[str]
-) -> Edits | None:
-    """Repeat assignments, given in the order they ran in, in each round of the loop that goes
-    through what one of them gives a name (one of `sequences`), and take the round's own element of
-    the new one: `for i, (z, x) in enumerate(batches): batches = …; z, x = batches[i]`.
-
-    None where the assignments draw random numbers: the elements would not belong together."""
-    tree, goal = statement_at(program, use_place)
-    moves = [] if goal is None else _moves(_statements(program, places), (tree, goal))
-    if any(method_name(n) in _DRAWING for _, statement, _ in moves for n in walk(statement)):
-        return None
-    made = {name for _, statement, _ in moves for name in effects(statement).writes}
-    loops = tree.loops(goal) if moves else []
-    for loop in (a for a in loops if isinstance(a, cst.For)):
-        parts, meant = counted_parts(loop), made.intersection(sequences)
-        taken = [(part, over) for part, over in parts if dotted(over) in meant]
-        draft = Draft(tree)
-        index = counted(draft, loop, loop) if taken else None
-        if index is not None:
-            again = [make("{t} = {c}[" + index + "]", t=bare(t), c=c) for t, c in taken]
-            first = statements_in(loops[0].body)[0]
-            return draft.before(first, [*(s for _, s, _ in moves), *again]).edits()
-    return None
 
 
 def _moves(known: Sequence[_At], goal: _At) -> list[_Move]:
