@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...arguments import bound_arguments, parameters, values_given
+from ...arguments import bound_arguments, parameters
 from ...forward_flow import bound, contains, is_read, is_simple, reads
 from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
@@ -243,13 +243,3 @@ def _is_numpy_call(imports: Imports, node: ast.AST) -> bool:
         return False
     function = ast.unparse(node.func)
     return "(" not in function and imports.full(function).startswith("numpy.")
-
-
-def handed_to(scope: ast.AST, operand: str) -> list[ast.Call]:
-    """The calls that get an expression as it is for an argument."""
-    calls = [n for n in own_nodes(scope) if isinstance(n, ast.Call)]
-    return [
-        c for c in calls
-        if any(ast.unparse(v) == operand for v in values_given(c))
-        and not any(isinstance(a, ast.Starred) for a in c.args)
-    ]  # fmt: skip

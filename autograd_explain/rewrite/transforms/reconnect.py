@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
-from ...arguments import bound_arguments
 from ...forward_flow import flows_out
 from ...model import Edits, Place
 from ...program import Program, Source, called_name, own_nodes
@@ -17,7 +16,7 @@ from ..engine.cst_tools import called_on, pairs, same
 from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
-from .numpy_detour import handed_to, in_torch
+from .numpy_detour import in_torch
 from .spot import Spot
 from .uncut import (
     Patch,
@@ -30,9 +29,6 @@ from .uncut import (
     unwrapped,
     without_cut,
 )
-
-#: A scope, what it calls a value, and where the value is known to be cut or comes from.
-_Way = tuple[Source, ast.AST, str, ast.expr]
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
 _RETURNS = frozenset(
@@ -74,21 +70,15 @@ def reconnected(
 
 
 def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:
-    """The detours that the same value takes elsewhere into the same result: in this function, and
-    in those that it hands the value to."""
+    """The detours that the same value takes elsewhere in this function into the same result."""
     scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
-    ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
-    for call in handed_to(scope, name) if ways else ():
-        if flows_out(scope, call, whole):
-            ways += _inside(program, source, call, name)
     patches: list[Patch] = []
-    for owner, within, value, cut in ways:
-        for left in _departures(owner, within, value):
-            if left is not cut and flows_out(within, left, cut):
-                found = in_torch(program, owner.place(left.lineno, None, left), left)
-                if found is None:
-                    return None
-                patches += found
+    for left in _departures(source, scope, name) if _is_one_value(scope, name) else ():
+        if left is not whole and flows_out(scope, left, whole):
+            found = in_torch(program, source.place(left.lineno, None, left), left)
+            if found is None:
+                return None
+            patches += found
     return patches
 
 
@@ -99,23 +89,10 @@ def _departures(source: Source, scope: ast.AST, operand: str) -> Iterator[ast.ex
     return (run for run in runs if called_name(run) == "numpy")
 
 
-def _inside(program: Program, caller: Source, call: ast.Call, name: str) -> list[_Way]:
-    """The user's one function of this name, and what it calls the value it is given."""
-    found = index_of(program).called(caller, call)
-    if found is None:
-        return []
-    source, function = found.source, found.node
-    return [
-        (source, function, own, value)
-        for own, value in bound_arguments(function, call).items()
-        if ast.unparse(value) == name and _is_one_value(function, own, 0)
-    ]
-
-
-def _is_one_value(scope: ast.AST, name: str, bound: int) -> bool:
-    """Whether a scope binds a name no more than so many times; else it may be another value."""
+def _is_one_value(scope: ast.AST, name: str) -> bool:
+    """Whether a scope binds a name no more than once; else it may be another value."""
     named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
-    return sum(isinstance(n.ctx, ast.Store) for n in named) <= bound
+    return sum(isinstance(n.ctx, ast.Store) for n in named) <= 1
 
 
 def _operand(node: ast.expr) -> ast.expr:
