@@ -8,7 +8,6 @@ method of torch.Tensor that ends in an underscore with what is said here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -26,6 +25,7 @@ from ..engine.cst_tools import (
     method,
     positional,
     single_targets,
+    targets,
     walk,
     without,
 )
@@ -307,16 +307,9 @@ def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
 
 
 def written_in(tree: Tree, statement: Statement) -> list[cst.BaseExpression]:
-    """All that a statement itself writes in place."""
-    calls = inplace_calls(tree, statement)
-    return [*written_places(statement), *(call.target for call in calls)]
-
-
-def written_places(statement: Statement) -> Iterator[cst.BaseExpression]:
-    """Targets of `x += 1` and `x[i] = v`: the writes that are statements of Python's own."""
-    if isinstance(statement, cst.AugAssign):
-        yield statement.target
-    elif isinstance(statement, cst.Assign):
-        for target in statement.targets:
-            if isinstance(target.target, cst.Subscript):
-                yield target.target
+    """All that a statement itself writes in place: `x` of `x += 1`, `x[i]` of `x[i] = v`, and what
+    its calls write."""
+    given = targets(statement) if isinstance(statement, (cst.Assign, cst.AugAssign)) else []
+    whole = isinstance(statement, cst.AugAssign)
+    own = [target for target in given if whole or isinstance(target, cst.Subscript)]
+    return [*own, *(call.target for call in inplace_calls(tree, statement))]

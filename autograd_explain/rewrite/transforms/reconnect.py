@@ -28,6 +28,7 @@ from .uncut import (
     tensors_instead_of_copy,
     unwrapped,
     without_cut,
+    without_ending,
 )
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
@@ -71,7 +72,7 @@ def reconnected(
 
 def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:
     """The detours that the same value takes elsewhere in this function into the same result."""
-    scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
+    scope, name = source.function_at(place) or source.tree, ast.unparse(without_ending(whole))
     patches: list[Patch] = []
     for left in _departures(source, scope, name) if _is_one_value(scope, name) else ():
         if left is not whole and flows_out(scope, left, whole):
@@ -93,15 +94,6 @@ def _is_one_value(scope: ast.AST, name: str) -> bool:
     """Whether a scope binds a name no more than once; else it may be another value."""
     named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
     return sum(isinstance(n.ctx, ast.Store) for n in named) <= 1
-
-
-def _operand(node: ast.expr) -> ast.expr:
-    """`h` of `h.detach().numpy()`"""
-    while True:
-        inner = node.func if isinstance(node, ast.Call) else node
-        if not isinstance(inner, ast.Attribute) or inner.attr not in _LEAVES:
-            return node
-        node = inner.value
 
 
 def _idle(patch: Patch) -> ast.Assign | None:
