@@ -29,7 +29,6 @@ from autograd_explain.rewrite.transforms.detach import (
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
-    assigned_again,
     called_before,
     compute_all_in_loop,
     filled_first,
@@ -420,7 +419,6 @@ propose: Propose[Details] = by_table(
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
     Fix("recompute_in_loop", _set_again, when=_is_computed_once),
     Fix("detach_kept", _constant(again=False), when=_is_computed_once),
-    Fix("assign_again", lambda s: assigned_again(s.program, s.place)),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix("create_graph", lambda s: with_create_graph(s.program, s.details.derivatives)),
