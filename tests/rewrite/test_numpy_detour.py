@@ -28,7 +28,7 @@ DETOURS = {
         "def f(c):\n"
         "    raw = c\n"
         "    e = torch.exp(raw)\n"
-        "    total = torch.sum(e, dim=1, keepdim=True)\n"
+        "    total = torch.sum(e, axis=1, keepdims=True)\n"
         "    weights = (e / total).to(torch.float32)\n"
         "    return weights\n",
     ),

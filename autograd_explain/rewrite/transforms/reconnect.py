@@ -16,7 +16,7 @@ from ..engine.cst_tools import called_on, pairs, same
 from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
-from .numpy_detour import in_torch
+from .numpy_detour import RETURNS, in_torch
 from .spot import Spot
 from .uncut import (
     Patch,
@@ -26,15 +26,11 @@ from .uncut import (
     replacement,
     surrounded,
     tensors_instead_of_copy,
-    unwrapped,
     without_cut,
     without_ending,
 )
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
-_RETURNS = frozenset(
-    {"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "Tensor", "FloatTensor"}
-)
 
 
 def reconnected(
@@ -109,7 +105,7 @@ def _patches(
     program: Program, source: Source, whole: ast.expr, back: ast.Call | None, known: bool
 ) -> Iterator[Patch]:
     where = source.place(whole.lineno, None, whole)
-    copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
+    copies = isinstance(whole, ast.Call) and called_name(whole) in RETURNS  # torch.tensor(x)
     if isinstance(whole, ast.Call) and copies and whole.args:
         yield from tensors_instead_of_copy(program, where, isinstance(whole.args[0], _MANY))
         return
@@ -127,7 +123,8 @@ def _patches(
         inner = without_cut(program, where)
         text = inner[0].text if [p.span for p in inner] == [where.span] else ""
         if inner and not text:  # a function of NumPy's, under torch's name
-            yield from (*inner, *unwrapped(source, again))
+            made = source.place(again.lineno, None, again)
+            yield from (*inner, *tensors_instead_of_copy(program, made, False))
         elif text:
             outer = _wrappers(source, again)[-1]
             around = source.place(outer.lineno, None, outer)
@@ -161,7 +158,7 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
 def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
     if not isinstance(call, ast.Call) or not call.args:
         return None
-    return call if call.args[0] is argument and called_name(call) in _RETURNS else None
+    return call if call.args[0] is argument and called_name(call) in RETURNS else None
 
 
 def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | None:
@@ -170,7 +167,7 @@ def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | 
     names, held = _lists_of(source, node), source.parents.get(node)
     calls = [
         (where, call)
-        for where, call in index_of(program).calls(*_RETURNS, of="torch")
+        for where, call in index_of(program).calls(*RETURNS, of="torch")
         if call.args and ast.unparse(call.args[0]) in names
     ]
     scope = source.function_around(node)
@@ -202,7 +199,7 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
         return True
     if isinstance(statement, ast.Call) and names and not _are_read(source, names):
         return True  # a list that others read, nobody knows how
-    return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS, of="torch"))
+    return any(names & _read(c) for _, c in index_of(program).calls(*RETURNS, of="torch"))
 
 
 def _are_read(source: Source, names: set[str]) -> bool:
