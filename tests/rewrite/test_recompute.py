@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import applied, at, cell, program_of, result
+from rewriting import applied, at, cell, program_of, result, spot
 
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
-from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop, recompute_before
+from autograd_explain.rewrite.transforms.recompute import (
+    compute_all_in_loop,
+    filled_first,
+    recompute_before,
+)
 
 
 def again(code: str, goal: str, *needles: str) -> str | None:
@@ -231,3 +235,15 @@ def test_what_clears_gradients_changes_nothing_that_is_computed() -> None:
 def test_what_the_rounds_go_over_was_made_before_them() -> None:
     code = "h = net(x)\nfor row in h:\n    (row * h).sum().backward()\n"
     assert into_loop(code, "h = net", "(row") is None
+
+
+@pytest.mark.parametrize(("before", "first"), [("", True), ("    x = g(x)\n", False)])
+def test_what_is_kept_of_the_first_call_is_computed_before_the_loop(
+    before: str, first: bool
+) -> None:
+    loop = f"for i in range(3):\n{before}    y = f(x)\n    y.backward()\n"
+    program = program_of(f"import torch\n{loop}")
+    failed = at(program, "y.backward")
+    found = filled_first(program, spot(program, "f(x)"), failed, False)
+    new = None if found is None else applied(program, found[1])[0]
+    assert (new == f"import torch\nwith torch.no_grad():\n    f(x)\n{loop}") is first

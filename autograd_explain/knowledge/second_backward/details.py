@@ -75,7 +75,6 @@ class Details:
     reentrant: tuple[Place, ...] = ()
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
     handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
-    set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
     lasts: bool = False  #: an object of a library still holds what it has computed once
     emptied: str = ""  #: the module that empties it where it is put into training mode

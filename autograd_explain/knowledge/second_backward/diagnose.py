@@ -28,7 +28,7 @@ from .evidence import gather
 from .freed_part import FreedPart, earlier_backwards, freed_part
 from .given_once import given_once
 from .handed_object import handed_object
-from .kept_by_library import KeptByLibrary, is_trained, kept_by_library, run_at
+from .kept_by_library import is_trained, kept_by_library, run_at
 from .one_object import one_object
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
@@ -169,7 +169,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             stored_beside=beside,
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
-            set_again=_set_again(library),
             constant=owner is not None and not is_trained(scene, known.calls, owner),
             lasts=lasts,
             emptied=anew_in,
@@ -190,10 +189,6 @@ def _saving(scene: Scene, part: FreedPart) -> Place | None:
     if found is None or loops.hold(found) is not loops.hold(part.maker):
         return None
     return binding_of(scene.program, found).place
-
-
-def _set_again(library: KeptByLibrary | None) -> tuple[Place, ...]:
-    return () if library is None or library.read is None else (library.place, library.read)
 
 
 def _is_of_user(part: FreedPart, call: Place) -> bool:

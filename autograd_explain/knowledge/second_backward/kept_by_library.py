@@ -40,15 +40,13 @@ class KeptByLibrary:
     """`names` lead to the value, the user's own first; `place` is the user's call that has the
     object keep it.  `cache` says that the object computes the value where it is None, and never
     from itself; `options` are the calls that make objects of its class, with what has them keep
-    it, and `switch` the one of them that made this; `read` is the call that reads it, where another
-    method than that one's keeps it."""
+    it, and `switch` the one of them that made this."""
 
     names: tuple[str, ...]
     place: Place
     owner: Any
     cache: bool
     options: tuple[tuple[Place, str], ...] = ()
-    read: Place | None = None
     switch: Place | None = None
 
 
@@ -173,9 +171,8 @@ def _kept(
     cache, options = is_cache(owner, attribute), tuple(options_of(scene, owner, attribute))
     setting = list(_setting(scene, call, owner, attribute))
     made = setting[0] if len(setting) == 1 else call
-    read = None if made.node is call.node else scene.slicer.place(call)
     switch = _made_as(scene, names, tuple(dict.fromkeys(place for place, _ in options)))
-    return KeptByLibrary(names, scene.slicer.place(made), owner, cache, options, read, switch)
+    return KeptByLibrary(names, scene.slicer.place(made), owner, cache, options, switch)
 
 
 def _made_as(scene: Scene, names: tuple[str, ...], made: tuple[Place, ...]) -> Place | None:

@@ -29,7 +29,6 @@ from autograd_explain.rewrite.transforms.detach import (
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
-    called_before,
     compute_all_in_loop,
     filled_first,
     recompute_before,
@@ -163,12 +162,6 @@ def _before_each_use(site: Site[Details]) -> Edits | None:
     return next((edits for edits in (*anew, *found) if edits), None)
 
 
-def _set_again(site: Site[Details]) -> Edits | None:
-    """The call that has a library's object keep a value, once more before each call that reads."""
-    places = site.details.set_again
-    return called_before(site.program, places[1], places[0]) if places else None
-
-
 def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that goes backward."""
     old = site.details.old
@@ -279,7 +272,7 @@ def _each_detached(site: Site[Details], each: Each) -> Edits | None:
 def _filled_first(site: Site[Details]) -> Iterator[Proposal]:
     """What a library's object keeps is computed before the loop, where nothing trains it there."""
     program, cause, kept = site.program, site.finding.place(What.CAUSE), site.details.lasts
-    if site.details.constant and (found := filled_first(program, cause, site.place, kept=kept)):
+    if site.details.constant and (found := filled_first(program, cause, site.place, kept)):
         yield from differing("repair_filled_first", found[1], code=found[0])
 
 
@@ -417,7 +410,6 @@ propose: Propose[Details] = by_table(
     Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once),
     Fix("when_read", _when_read, when=_is_computed_once),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
-    Fix("recompute_in_loop", _set_again, when=_is_computed_once),
     Fix("detach_kept", _constant(again=False), when=_is_computed_once),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),

@@ -11,7 +11,6 @@ from ..analysis.effects import effects
 from ..engine.cst_tools import (
     bare,
     called_name,
-    called_on,
     dotted,
     head,
     method,
@@ -22,8 +21,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
-from ..transforms.call_edits import object_called
-from ..transforms.library_offers import recorded_instead
 from ..transforms.passed_through import WITH_VALUES, passed_straight_through, steps_in
 from ..transforms.uncut import (
     apply_patches,
@@ -99,20 +96,6 @@ def _called_on(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     while isinstance(node, (cst.Call, cst.Attribute)):
         node = node.func if isinstance(node, cst.Call) else node.value
         yield node
-
-
-def called_itself(site: Site) -> Iterator[Change]:
-    """`m.update(p, y)`, then `m.compute()` -> `m(p, y)`: what an object gathers it may detach, what
-    it gives when it is called it computes of what it is given."""
-    owner = called_on(site.statement)
-    if owner is not None:
-        yield site.change("called_itself", owner, site.made(object_called))
-
-
-def recorded_function(site: Site) -> Iterator[Change]:
-    """`odeint_adjoint(f, x)` -> `odeint(f, x)`: its operations are recorded."""
-    for other, make in recorded_instead(site.program, site.place):
-        yield site.change("recorded_instead", other, make, group=other)
 
 
 def soft(site: Site) -> Iterator[Change]:

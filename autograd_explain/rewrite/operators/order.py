@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edits
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, calls_in, dotted, method_name, single_targets
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
-from ..transforms.recompute import compute_all_in_loop, filled_first, recompute_before
+from ..transforms.recompute import compute_all_in_loop, recompute_before
 from ..transforms.training_step import makes_layer
 from .site import Change, Site
 
@@ -116,19 +115,6 @@ def computed_again(site: Site) -> Iterator[Change]:
         code = ", ".join(sorted({w for s in chain[-length:] for w in effects(s).writes}))
         yield site.change("compute_in_loop", code, compute_all_in_loop, program, places, place)
         yield site.change("compute_again", code, recompute_before, program, place, places)
-
-
-def called_first(site: Site) -> Iterator[Change]:
-    """`with torch.no_grad(): f(x)` before the loop in which this calls f: what an object keeps of
-    its first call then holds no graph."""
-    if site.tree.loops(site.statement):
-        for call in site.calls:
-            yield site.change("filled_first", call, _called_first, site, call)
-
-
-def _called_first(site: Site, call: cst.Call) -> Edits | None:
-    found = filled_first(site.program, site.tree.place(call))
-    return None if found is None else found[1]
 
 
 def _chain(site: Site) -> list[Statement]:

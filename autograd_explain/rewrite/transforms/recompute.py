@@ -32,7 +32,6 @@ from ..engine.cst_tools import (
     dotted,
     method_name,
     named_targets,
-    targets,
     walk,
 )
 from ..engine.draft import Draft, Drafts
@@ -85,30 +84,6 @@ def moment_of(program: Program, place: Place) -> tuple[int, int]:
     """Cells run one after the other, so this orders statements of cells in time."""
     cells = [run.cell for run in index_of(program).runs]
     return (cells.index(place.cell) if place.cell in cells else -1), place.line
-
-
-def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
-    """A call whose result is dropped, `self.warp.set_grid(self.pose())`, once more before a
-    statement of another method of the object.
-
-    None where what it reads is not kept on the object alone, or another method changes it.
-    """
-    tree, goal = statement_at(program, use_place)
-    home, call = next(iter(_statements(program, (call_place,))), (tree, None))
-    if goal is None or call is None or home is not tree or not _computes(call):
-        return None
-    user, maker = tree.scope_of(goal), tree.scope_of(call)
-    if not isinstance(user, cst.FunctionDef) or not isinstance(maker, cst.FunctionDef):
-        return None
-    if tree.scope_of(user) is not tree.scope_of(maker):
-        return None
-    read, local = effects(call).reads, local_names(user) | local_names(maker)
-    if {name.partition(".")[0] for name in read} & local - {"self"}:
-        return None
-    elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
-    if any(targets(s) and rebinds_any(s, read) for s in elsewhere):
-        return None
-    return Draft(tree).before(goal, [call]).edits()
 
 
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
@@ -319,7 +294,7 @@ def _same_scope(*places: _At) -> bool:
 
 
 def filled_first(
-    program: Program, place: Place | None, failed: Place | None = None, *, kept: bool = False
+    program: Program, place: Place | None, failed: Place | None, kept: bool
 ) -> tuple[str, Edits] | None:
     """`with torch.no_grad(): f(x)` before the loop that calls `f(x)`, and that call.
 
