@@ -102,7 +102,6 @@ EDITS = [
     ("keep_in_graph", "a = np.exp(x.detach().numpy())", "a = torch.exp(x)"),
     ("keep_in_graph", "a = torch.from_numpy(np.exp(-x.numpy()))", "a = torch.exp(-x)"),
     ("detached_copy", "y = torch.tensor(x)", "y = x.detach().clone()"),
-    ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
     ("delete", "f(x)\ng(y)", "g(y)"),
     (
         "retain_grad",

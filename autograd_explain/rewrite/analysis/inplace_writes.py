@@ -8,6 +8,7 @@ method of torch.Tensor that ends in an underscore with what is said here.
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -282,19 +283,12 @@ def _underscore(
         empty = expression(f"{torch}.empty_like({{x}})", x=target)
         args = [a.with_changes(value=empty) if a is written else a for a in node.args]
         return InplaceCall(node, target, node.with_changes(args=args))
-    if not _exists(module, name[:-1]) or out_of_place_name(name) is None:
+    if not hasattr(sys.modules.get(module), name[:-1]) or out_of_place_name(name) is None:
         return None
     known = imports.local(f"{module}.{name[:-1]}")
     args = [a.with_changes(value=target) if a is written else a for a in node.args]
     made = None if known is None else node.with_changes(func=expression(known), args=args)
     return None if made is None else InplaceCall(node, target, made)
-
-
-def _exists(module: str, name: str) -> bool:
-    import torch
-
-    owner: object = {"torch": torch, "torch.nn.functional": torch.nn.functional}.get(module)
-    return owner is not None and hasattr(owner, name)
 
 
 def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
