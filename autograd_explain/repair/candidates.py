@@ -33,7 +33,7 @@ _MOST_SHOWN = 2
 #: Of the first edits with this score five in six are right, with 0.15 seven in ten.
 _LIKELY = 0.3
 _SAME_MEANING = frozenset(
-    "clone clone_first out_of_place compute_again leaf_last retain_grad no_inference_mode".split()
+    "clone clone_first out_of_place compute_again leaf_last retain_grad".split()
 )
 
 

@@ -22,19 +22,18 @@ UNMET = ""
 #: as well have silenced what complained.
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
-        "keep_in_graph tensors_joined soft straight_through with_graph no_inference_mode reduce "
-        "create_graph registered detached_copy as_argument differentiable_sample made_again "
-        "of_another finite_fill called_itself".split()
+        "keep_in_graph tensors_joined soft straight_through with_graph reduce create_graph "
+        "registered detached_copy made_again of_another finite_fill".split()
     ),
     Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states compute_in_loop compute_again "
-        "no_grad turn_flag filled_first".split()
+        "no_grad turn_flag".split()
     ),
     Reference.LENIENT: frozenset(
         "no_grad detach out_of_place clone clone_first leaf_last keep_in_graph".split()
     ),
-    Reference.RETAINED_GRADIENTS: frozenset("retain_grad leaf_last gradient_of_whole".split()),
+    Reference.RETAINED_GRADIENTS: frozenset("retain_grad leaf_last".split()),
 }
 
 #: Operators that end a graph where a round hands a value on, or begin it anew there: whether later
@@ -42,8 +41,7 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
 #: than the reference's may be the meant ones.
 _MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
     Reference.RETAINED_GRAPH: frozenset(
-        "detach detach_kept detach_carried detach_carried_states no_grad turn_flag "
-        "filled_first".split()
+        "detach detach_kept detach_carried detach_carried_states no_grad turn_flag".split()
     ),
     Reference.SAVED_VALUES: frozenset("detach_carried detach_carried_states".split()),
 }

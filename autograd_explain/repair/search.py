@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
 from ..model import Finding, Kind, Outcome, Rewrite, Safety, What, lines_of
 from ..rewrite import Proposal
 from ..rewrite.engine.edits import apply
 from ..verification import Reference, Request, evidence_against, verify
 from .candidates import Candidate, candidates
-from .moved import BOTH, moved, second_edits
+from .moved import BOTH, Moved, moved, second_edits
 
 _MOST_SHOWN = 3
 _MOST_TRIED = 240
@@ -104,12 +105,14 @@ def _found(finding: Finding, request: Request, failed: Sequence[Rewrite]) -> lis
     start = time.monotonic()
     end = start + _SHARE * request.seconds
     found: list[_Tried] = []
-    halves = _Halves(finding, request, failed)
-    for batch in _in_turns(_batches(candidates(finding, request), end), halves):
+    halves = _moved(((1.0, r) for r in failed), finding, request)
+    for batch in _in_turns(_batches(candidates(finding, request), end), halves, request):
         left = end - time.monotonic()
         tried = _tried(batch, replace(request, seconds=left)) if left > 0 else []
         found += tried
-        halves.note(tried)
+        # Pairs are not gone on from: of three edits hardly any is a repair.
+        single = ((c.score, r) for c, r in tried if r.fix != BOTH)
+        halves += _moved(single, finding, request)
         if _interrupted(rewrite for _, rewrite in tried):
             return []
         if _enough(found, request) or _over(tried, request):
@@ -154,35 +157,26 @@ def _batches(found: Iterable[Candidate], end: float) -> Iterator[_Batch]:
         yield batch
 
 
-class _Halves:
-    """The edits after which the program fails otherwise: what may go with them is tried next."""
+def _moved(
+    found: Iterable[tuple[float, Rewrite]], finding: Finding, request: Request
+) -> list[Moved]:
+    """The edits after which the program fails otherwise."""
+    halves = (moved(score, rewrite, finding, request) for score, rewrite in found)
+    return [half for half in halves if half is not None]
 
-    def __init__(self, finding: Finding, request: Request, failed: Sequence[Rewrite]) -> None:
-        self._finding = finding
-        self._request = request
-        self._open = [m for r in failed if (m := moved(1.0, r, finding, request)) is not None]
 
-    def note(self, tried: Sequence[_Tried]) -> None:
-        """Pairs are not gone on from: of three edits hardly any is a repair."""
-        single = (pair for pair in tried if pair[1].fix != BOTH)
-        found = (moved(c.score, r, self._finding, self._request) for c, r in single)
-        self._open += [half for half in found if half is not None]
-        self._open.sort(key=lambda half: (-half.further, -half.score))
-
-    def pairs(self) -> Iterator[_Batch]:
-        """What may repair together with the next ones of them, a batch for each."""
-        taken, self._open = self._open[:_HALVES], self._open[_HALVES:]
+def _in_turns(single: Iterator[_Batch], halves: list[Moved], request: Request) -> Iterator[_Batch]:
+    """Single edits, and between their batches what may repair together with some that moved the
+    failure, the furthest first, a batch for each."""
+    none: _Batch = []
+    for batch in chain([none], single):
+        if batch:
+            yield batch
+        halves.sort(key=lambda half: (-half.further, -half.score))
+        taken, halves[:] = halves[:_HALVES], halves[_HALVES:]
         for half in taken:
-            if batch := list(second_edits(half, self._request)):
-                yield batch
-
-
-def _in_turns(single: Iterator[_Batch], halves: _Halves) -> Iterator[_Batch]:
-    """Single edits, and between their batches pairs with those that moved the failure."""
-    yield from halves.pairs()
-    for batch in single:
-        yield batch
-        yield from halves.pairs()
+            if pairs := list(second_edits(half, request)):
+                yield pairs
 
 
 def _tried(batch: _Batch, request: Request) -> list[_Tried]:

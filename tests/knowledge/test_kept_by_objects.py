@@ -1022,8 +1022,7 @@ for x in torch.rand(3, 4):
 
 
 def test_a_method_of_a_packages_object_sets_what_its_calls_read() -> None:
-    cells = cells_of(BEGIN + SET)
-    found = explained(cells)
+    found = explained(cells_of(BEGIN + SET))
     place = found.finding.place(What.CAUSE)
     assert found.finding.tensors[0].names[0] == "aligner.warp._grid"
     assert place is not None and place.source == "self.warp.set_grid(self.pose())"

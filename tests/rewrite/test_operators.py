@@ -30,7 +30,6 @@ EDITS = [
     ("no_grad", "w -= 0.1 * g", "with torch.no_grad():"),
     ("no_grad_function", "def f(x):\n    return x", "@torch.no_grad()"),
     ("with_graph", "with torch.no_grad():\n    a = w", "a = w"),
-    ("no_inference_mode", "with torch.inference_mode():\n    a = w", "with torch.no_grad():"),
     ("repeat", "f(x)\ng(y)", "g(y)\nf(x)\ng(y)"),
     ("compute_again", "y = f(x)\nstep()\ny.backward()", "step()\ny = f(x)"),
     ("compute_in_loop", "y = f(x)\nfor i in range(3):\n    y.backward()", "    y = f(x)"),
@@ -103,9 +102,7 @@ EDITS = [
     ("keep_in_graph", "a = np.exp(x.detach().numpy())", "a = torch.exp(x)"),
     ("keep_in_graph", "a = torch.from_numpy(np.exp(-x.numpy()))", "a = torch.exp(-x)"),
     ("detached_copy", "y = torch.tensor(x)", "y = x.detach().clone()"),
-    ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
     ("delete", "f(x)\ng(y)", "g(y)"),
-    ("gradient_of_whole", "a = [w[k].grad for k in ks]", "a = [w.grad[k] for k in ks]"),
     (
         "retain_grad",
         'def f(x):\n    "The sum."\n    return x.sum()',
@@ -138,13 +135,6 @@ EDITS = [
         "f(net[0])\nps = list(net[0].parameters())\no = torch.optim.SGD(ps)",
     ),
     ("finite_fill", "s = s.masked_fill(m, -torch.inf)", "s = s.masked_fill(m, -1e9)"),
-    ("called_itself", "m.update(p, y)\nl = m.compute()", "l = m(p, y)"),
-    ("differentiable_sample", "z = normal.sample()", "z = normal.rsample()"),
-    (
-        "as_argument",
-        "class A:\n    def f(self, x):\n        self.w = nn.Parameter(x)\n        return self.w",
-        "        w = x\n        return w",
-    ),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
     (
         "filled_first",
@@ -206,7 +196,8 @@ def test_every_operator_has_a_text(language: str) -> None:
     text_of_all = read(texts[language])
     sections = text_of_all.sections
     assert list(slips(text_of_all, language)) == []
-    assert set(sections) == {f"fix repair_{name}" for name in (*TRIED, "two")}
+    by_causes = ("two", "called_itself", "filled_first")
+    assert set(sections) == {f"fix repair_{name}" for name in (*TRIED, *by_causes)}
     for text in sections.values():
         title, reason = split_title(text)
         assert title and reason

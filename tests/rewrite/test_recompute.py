@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import applied, at, cell, program_of, result
+from rewriting import applied, at, cell, program_of, result, spot
 
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
-from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop, recompute_before
+from autograd_explain.rewrite.transforms.recompute import (
+    compute_all_in_loop,
+    filled_first,
+    recompute_before,
+)
 
 
 def again(code: str, goal: str, *needles: str) -> str | None:
@@ -38,29 +42,6 @@ def test_recompute_before() -> None:
 )
 def test_recompute_before_declines(code: str) -> None:
     assert again(code, "(-d)", "d = D") is None
-
-
-def test_what_was_used_and_is_read_later_keeps_its_value() -> None:
-    head = "def step(x):\n    a, b = losses(x)\n    log(a)\n    a.backward()\n"
-    end = "    {}.backward()\n    return a, b\n"
-    new = "    new_a, b = losses(x)\n"
-    assert again(head + end.format("b"), "b.b", "a, b") == head + new + end.format("b")
-    new = "    new_a, b = losses(x)\n    total = b + new_a\n    total.backward()\n    return a, b\n"
-    total = "    total = b + a\n    total.backward()\n    return a, b\n"
-    assert again(head + total, "total =", "a, b") == head + new
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "b.backward()\nlog(b)\n",  # what is read later has not been used before
-        "b.backward()\na = 1\nlog(a)\n",
-        "b.backward()\nif a > b:\n    a.backward()\n",  # that needs the new one, too
-    ],
-)
-def test_one_name_is_enough_where_nothing_is_read_later(end: str) -> None:
-    head = "a, b = losses(x)\na.backward()\n"
-    assert again(head + end, "b.b", "a, b") == head + "a, b = losses(x)\n" + end
 
 
 def test_recompute_in_another_cell() -> None:
@@ -254,3 +235,15 @@ def test_what_clears_gradients_changes_nothing_that_is_computed() -> None:
 def test_what_the_rounds_go_over_was_made_before_them() -> None:
     code = "h = net(x)\nfor row in h:\n    (row * h).sum().backward()\n"
     assert into_loop(code, "h = net", "(row") is None
+
+
+@pytest.mark.parametrize(("before", "first"), [("", True), ("    x = g(x)\n", False)])
+def test_what_is_kept_of_the_first_call_is_computed_before_the_loop(
+    before: str, first: bool
+) -> None:
+    loop = f"for i in range(3):\n{before}    y = f(x)\n    y.backward()\n"
+    program = program_of(f"import torch\n{loop}")
+    failed = at(program, "y.backward")
+    found = filled_first(program, spot(program, "f(x)"), failed, False)
+    new = None if found is None else applied(program, found[1])[0]
+    assert (new == f"import torch\nwith torch.no_grad():\n    f(x)\n{loop}") is first

@@ -26,13 +26,6 @@ def test_without_cut(cut: str) -> None:
     assert edits is not None and edits[0].new_source == f"y = {UNCUT[cut]} * 2"
 
 
-def test_a_parameter_that_is_a_number_is_made_a_tensor() -> None:
-    program = program_of("def f(x, floor=1e-4):\n    return np.minimum(floor, x)")
-    edits = apply_patches(without_cut(program, spot(program, "np.minimum(floor, x)")))
-    assert edits is not None
-    assert "torch.minimum(torch.as_tensor(floor), x)" in edits[0].new_source
-
-
 def test_a_copy_that_cuts_nothing_stays() -> None:
     program = program_of("y = x.clone()")
     assert without_cut(program, spot(program, "x.clone()")) == []

@@ -15,7 +15,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     replacement,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
-    unwrapped,
     without_cut,
     without_ending,
 )
@@ -53,12 +52,10 @@ def _whole_way(site: Site[Details]) -> Edits | None:
 def _part_in_torch(spot: Spot, part: Part) -> list[Patch]:
     if part is Part.FUNCTION:
         return torch_instead_of_numpy(spot.program, spot.place)
-    if part is Part.ARRAY_OF:
-        return tensors_instead_of_copy(spot.program, spot.place, True)
+    if part in (Part.ARRAY_OF, Part.BACK):
+        return tensors_instead_of_copy(spot.program, spot.place, part is Part.ARRAY_OF)
     if part is Part.END:
         return without_cut(spot.program, spot.place)
-    if part is Part.BACK and spot.call is not None and spot.source is not None:
-        return unwrapped(spot.source, spot.call)
     return spot.with_code("{torch}.as_tensor({x})")
 
 

@@ -30,7 +30,6 @@ from autograd_explain.rewrite.transforms.detach import (
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
-    assigned_again,
     compute_all_in_loop,
     filled_first,
     recompute_before,
@@ -236,7 +235,7 @@ def _each_detached(site: Site[Details], each: Each) -> Edits | None:
 def _filled_first(site: Site[Details]) -> Iterator[Proposal]:
     """What a library's object keeps is computed before the loop, where nothing trains it there."""
     program, cause, kept = site.program, site.finding.place(What.CAUSE), site.details.lasts
-    if site.details.constant and (found := filled_first(program, cause, site.place, kept=kept)):
+    if site.details.constant and (found := filled_first(program, cause, site.place, kept)):
         yield from differing("repair_filled_first", found[1], code=found[0])
 
 
@@ -359,7 +358,6 @@ propose: Propose[Details] = by_table(
     Fix("when_read", _when_read, when=_is_computed_once),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
     Fix("detach_kept", partial(_constant, again=False), when=_is_computed_once),
-    Fix("assign_again", lambda s: assigned_again(s.program, s.place)),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix("create_graph", lambda s: with_create_graph(s.program, s.details.derivatives)),

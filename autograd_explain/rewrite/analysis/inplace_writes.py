@@ -8,7 +8,7 @@ method of torch.Tensor that ends in an underscore with what is said here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -26,6 +26,7 @@ from ..engine.cst_tools import (
     method,
     positional,
     single_targets,
+    targets,
     walk,
     without,
 )
@@ -282,19 +283,12 @@ def _underscore(
         empty = expression(f"{torch}.empty_like({{x}})", x=target)
         args = [a.with_changes(value=empty) if a is written else a for a in node.args]
         return InplaceCall(node, target, node.with_changes(args=args))
-    if not _exists(module, name[:-1]) or out_of_place_name(name) is None:
+    if not hasattr(sys.modules.get(module), name[:-1]) or out_of_place_name(name) is None:
         return None
     known = imports.local(f"{module}.{name[:-1]}")
     args = [a.with_changes(value=target) if a is written else a for a in node.args]
     made = None if known is None else node.with_changes(func=expression(known), args=args)
     return None if made is None else InplaceCall(node, target, made)
-
-
-def _exists(module: str, name: str) -> bool:
-    import torch
-
-    owner: object = {"torch": torch, "torch.nn.functional": torch.nn.functional}.get(module)
-    return owner is not None and hasattr(owner, name)
 
 
 def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
@@ -307,16 +301,9 @@ def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
 
 
 def written_in(tree: Tree, statement: Statement) -> list[cst.BaseExpression]:
-    """All that a statement itself writes in place."""
-    calls = inplace_calls(tree, statement)
-    return [*written_places(statement), *(call.target for call in calls)]
-
-
-def written_places(statement: Statement) -> Iterator[cst.BaseExpression]:
-    """Targets of `x += 1` and `x[i] = v`: the writes that are statements of Python's own."""
-    if isinstance(statement, cst.AugAssign):
-        yield statement.target
-    elif isinstance(statement, cst.Assign):
-        for target in statement.targets:
-            if isinstance(target.target, cst.Subscript):
-                yield target.target
+    """All that a statement itself writes in place: `x` of `x += 1`, `x[i]` of `x[i] = v`, and what
+    its calls write."""
+    given = targets(statement) if isinstance(statement, (cst.Assign, cst.AugAssign)) else []
+    whole = isinstance(statement, cst.AugAssign)
+    own = [target for target in given if whole or isinstance(target, cst.Subscript)]
+    return [*own, *(call.target for call in inplace_calls(tree, statement))]

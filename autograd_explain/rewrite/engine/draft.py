@@ -203,14 +203,9 @@ class Drafts(dict[Tree, Draft]):
 
     def edits(self) -> Edits | None:
         """All that was asked for as one rewrite; None where that is nothing or cannot be."""
-        return every(draft for draft in self.values() if draft.changed)
-
-
-def every(drafts: Iterable[Draft]) -> Edits | None:
-    """The edits of several drafts as one rewrite; None where one of them gives none."""
-    edits = [draft.edit() for draft in drafts]
-    whole = tuple(edit for edit in edits if edit is not None)
-    return whole if whole and len(whole) == len(edits) else None
+        edits = [draft.edit() for draft in self.values() if draft.changed]
+        whole = tuple(edit for edit in edits if edit is not None)
+        return whole if whole and len(whole) == len(edits) else None
 
 
 def only(drafts: Iterable[Draft | None]) -> Edits | None:

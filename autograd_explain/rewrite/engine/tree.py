@@ -195,8 +195,11 @@ class Tree:
         return max((s for s in near if self.span(s).holds(span)), key=self.start, default=None)
 
     def at(self, place: Place | None) -> list[cst.BaseExpression]:
-        """The expressions at a place's span, the outermost of equal ones first."""
-        return [] if place is None or place.span is None else self.expressions(place.span)
+        """The expressions that cover exactly a place's span, their own parentheses aside, the
+        outermost of equal ones first."""
+        span = None if place is None else place.span
+        nodes = (n for n in self.positions if span and isinstance(n, cst.BaseExpression))
+        return [n for n in nodes if span in (self.span(n), self._with_parentheses(n))]
 
     def node(self, place: Place | None) -> cst.BaseExpression | None:
         """The outermost of them."""
@@ -205,15 +208,6 @@ class Tree:
     def call(self, place: Place | None) -> cst.Call | None:
         """The outermost call of them."""
         return next((node for node in self.at(place) if isinstance(node, cst.Call)), None)
-
-    def expressions(self, span: Span) -> list[cst.BaseExpression]:
-        """The expressions that cover exactly this range, their own parentheses aside."""
-        return [
-            node
-            for node, _ in self.positions.items()
-            if isinstance(node, cst.BaseExpression)
-            and (self.span(node) == span or self._with_parentheses(node) == span)
-        ]
 
     def _with_parentheses(self, node: cst.BaseExpression) -> Span | None:
         """`ast` counts the parentheses of a tuple as part of it, LibCST does not."""

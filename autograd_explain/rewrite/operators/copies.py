@@ -9,7 +9,6 @@ import libcst as cst
 from ..analysis.effects import can_rebind
 from ..engine.cst_tools import called_on, method_name, repeatable, stores
 from ..engine.draft import Draft
-from ..transforms.clone import clone_before_write
 from .site import Change, Site
 
 
@@ -36,11 +35,6 @@ def clone_result(site: Site) -> Iterator[Change]:
     value = site.value
     if isinstance(value, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)):
         yield site.change("clone", value, site.called_on, "clone()", value)
-
-
-def clone_first(site: Site) -> Iterator[Change]:
-    """`x = x.clone()` on a line before the statement that writes to x."""
-    yield site.change("clone_first", site.statement, site.made(clone_before_write))
 
 
 def clone_before(site: Site) -> Iterator[Change]:

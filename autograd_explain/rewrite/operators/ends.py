@@ -11,11 +11,9 @@ from ..analysis.effects import effects
 from ..engine.cst_tools import (
     bare,
     called_name,
-    called_on,
     dotted,
     head,
     method,
-    method_name,
     repeatable,
     single_targets,
     targets,
@@ -23,7 +21,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
-from ..transforms.call_edits import object_called
 from ..transforms.passed_through import WITH_VALUES, passed_straight_through, steps_in
 from ..transforms.uncut import (
     apply_patches,
@@ -99,25 +96,6 @@ def _called_on(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     while isinstance(node, (cst.Call, cst.Attribute)):
         node = node.func if isinstance(node, cst.Call) else node.value
         yield node
-
-
-def differentiable_sample(site: Site) -> Iterator[Change]:
-    """`dist.sample()` -> `dist.rsample()`: computed from what the distribution is made of."""
-    for call in site.calls:
-        function = call.func
-        if method_name(call) == "sample" and not site.imports.full(dotted(function)):
-            new = function.with_changes(attr=cst.Name("rsample"))
-            yield site.change(
-                "differentiable_sample", call, site.replaced, function, new, group="sample"
-            )
-
-
-def called_itself(site: Site) -> Iterator[Change]:
-    """`m.update(p, y)`, then `m.compute()` -> `m(p, y)`: what an object gathers it may detach, what
-    it gives when it is called it computes of what it is given."""
-    owner = called_on(site.statement)
-    if owner is not None:
-        yield site.change("called_itself", owner, site.made(object_called))
 
 
 def soft(site: Site) -> Iterator[Change]:

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
-    head,
     keyword,
     make,
     positional_parameters,
@@ -20,9 +18,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..transforms.casts import requires_grad_last, without_flag
-from ..transforms.functional_layer import parameter_as_argument
-from ..transforms.keep_gradient import gradient_of_whole
-from ..transforms.training_step import is_parameter, module_list, parameter_attribute
+from ..transforms.training_step import module_list, parameter_attribute
 from .site import Change, Site
 
 
@@ -60,34 +56,20 @@ def registered(site: Site) -> Iterator[Change]:
             yield site.change("registered", value, site.made(how), group=how.__name__)
 
 
-def as_argument(site: Site) -> Iterator[Change]:
-    """`self.fc.weight = nn.Parameter(w)`, `self.fc(x)` -> the layer called with `w` as its weight,
-    which no module owns then."""
-    made, given = site.value, targets(site.statement)
-    if isinstance(made, cst.Call) and any(isinstance(t, cst.Attribute) for t in given):
-        if is_parameter(site.imports, made):
-            yield site.change("as_argument", given[0], site.made(parameter_as_argument))
-
-
 def kept_gradient(site: Site) -> Iterator[Change]:
     """`x.retain_grad()` on a line behind the statement that gives x its value."""
-    leaves = single_targets(site.statement)
+    held = isinstance(site.statement, (cst.For, cst.With))
+    leaves = [] if held else single_targets(site.statement)
     named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))
-        yield site.change("retain_grad", code, _retained, site, *chosen)
+        calls = [make("{x}.retain_grad()", x=leaf) for leaf in chosen]
+        behind = Draft(site.tree).after(site.statement, calls)
+        yield site.change("retain_grad", code, behind.edits)
     if isinstance(site.statement, cst.FunctionDef):
         for name in positional_parameters(site.statement):
             if name != "self":
                 yield site.change("retain_grad", name, site.opening, f"{name}.retain_grad()")
-
-
-def part_of_gradient(site: Site) -> Iterator[Change]:
-    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
-    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
-    if any(node.attr.value == "grad" for node in nodes):
-        whole = site.made(gradient_of_whole)
-        yield site.change("gradient_of_whole", site.statement, whole, group="grad")
 
 
 def whole_argument(site: Site) -> Iterator[Change]:
@@ -105,10 +87,3 @@ def whole_argument(site: Site) -> Iterator[Change]:
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
-
-
-def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
-    if isinstance(site.statement, (cst.For, cst.With)):
-        return None
-    calls = [make("{x}.retain_grad()", x=t) for t in tensors]
-    return Draft(site.tree).after(site.statement, calls).edits()

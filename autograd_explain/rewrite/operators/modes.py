@@ -7,7 +7,6 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Edits
 from ..engine.cst_tools import calls_in, dotted, expression, method_name
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
@@ -50,8 +49,12 @@ def _runs(site: Site) -> Iterator[Statement]:
 
 def function_without_graph(site: Site) -> Iterator[Change]:
     """`@torch.no_grad()` over a function."""
-    if isinstance(site.statement, cst.FunctionDef):
-        yield site.change("no_grad_function", site.statement.name, _decorated, site)
+    function, guard = site.statement, site.imports.local("torch.no_grad")
+    if isinstance(function, cst.FunctionDef) and guard is not None:
+        how = partial(decorated, cst.Decorator(expression(f"{guard}()")))
+        yield site.change(
+            "no_grad_function", function.name, Draft(site.tree).change(function, how).edits
+        )
 
 
 def with_graph(site: Site) -> Iterator[Change]:
@@ -84,25 +87,3 @@ def _without_condition(site: Site) -> Iterator[Change]:
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
         yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
-
-
-def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:
-    """`torch.inference_mode()` -> `torch.no_grad()`: tensors made there may be used later."""
-    nodes = [c.func for c in site.calls]
-    if isinstance(site.statement, cst.FunctionDef):
-        decorators = [d.decorator for d in site.statement.decorators]
-        nodes += [d.func for d in decorators if isinstance(d, cst.Call)]
-    guard = site.imports.local("torch.no_grad")
-    for node in nodes:
-        if guard and site.imports.full(dotted(node)) == "torch.inference_mode":
-            other = expression(guard)
-            yield site.change("no_inference_mode", node, site.replaced, node, other, group="mode")
-
-
-def _decorated(site: Site) -> Edits | None:
-    guard = site.imports.local("torch.no_grad")
-    function = site.statement
-    if guard is None or not isinstance(function, cst.FunctionDef):
-        return None
-    new = cst.Decorator(expression(f"{guard}()"))
-    return Draft(site.tree).change(function, partial(decorated, new)).edits()

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edits
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, calls_in, dotted, method_name, single_targets
 from ..engine.draft import Draft
-from ..engine.tree import Statement, statements_in
-from ..transforms.recompute import compute_all_in_loop, filled_first, recompute_before
+from ..engine.tree import Statement
+from ..transforms.recompute import compute_all_in_loop, recompute_before
 from ..transforms.training_step import makes_layer
 from .site import Change, Site
 
@@ -38,28 +37,6 @@ def move(site: Site) -> Iterator[Change]:
         for after, passed in ((True, inside[at + 1 :]), (False, inside[:at])):
             if not _loses_name(site, own, passed):
                 yield _moved(site, [own], outer, after)
-
-
-def move_run(site: Site) -> Iterator[Change]:
-    """Two or three statements that follow each other, before those above them."""
-    inside, at = site.tree.siblings(site.statement)
-    for length in (2, 3):
-        run = inside[at : at + length]
-        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
-            for goal in range(max(0, at - 3), at):
-                if not any(_loses_name(site, s, inside[goal:at]) for s in run):
-                    yield _moved(site, run, inside[goal], False)
-
-
-def move_into(site: Site) -> Iterator[Change]:
-    """The statement into a loop that follows it, so that it runs in each round."""
-    own = site.statement
-    if not isinstance(own, (cst.Expr, cst.Assign)) or _is_trained(site, own):
-        return
-    inside, at = site.tree.siblings(own)
-    for loop in inside[at + 1 : at + 1 + _REACH]:
-        if isinstance(loop, (cst.For, cst.While)) and (body := statements_in(loop.body)):
-            yield _moved(site, [own], body[0], False)
 
 
 def _matters(own: Statement, other: Statement) -> bool:
@@ -116,19 +93,6 @@ def computed_again(site: Site) -> Iterator[Change]:
         code = ", ".join(sorted({w for s in chain[-length:] for w in effects(s).writes}))
         yield site.change("compute_in_loop", code, compute_all_in_loop, program, places, place)
         yield site.change("compute_again", code, recompute_before, program, place, places)
-
-
-def called_first(site: Site) -> Iterator[Change]:
-    """`with torch.no_grad(): f(x)` before the loop in which this calls f: what an object keeps of
-    its first call then holds no graph."""
-    if site.tree.loops(site.statement):
-        for call in site.calls:
-            yield site.change("filled_first", call, _called_first, site, call)
-
-
-def _called_first(site: Site, call: cst.Call) -> Edits | None:
-    found = filled_first(site.program, site.tree.place(call))
-    return None if found is None else found[1]
 
 
 def _chain(site: Site) -> list[Statement]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ...arguments import bound_arguments, parameters, values_given
+from ...arguments import bound_arguments, parameters
 from ...forward_flow import bound, contains, is_read, is_simple, reads
 from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
@@ -27,7 +27,8 @@ from .uncut import (
     without_ending,
 )
 
-_RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
+#: What makes a tensor of numbers.
+RETURNS = frozenset("Variable tensor as_tensor asarray from_numpy Tensor FloatTensor".split())
 _METHODS = frozenset({"clip", "sum", "mean", "reshape", "len"})
 _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
@@ -107,7 +108,7 @@ def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
 def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """What is computed of an array, in torch."""
     name, program = called_name(call), detour.program
-    if name in _RETURNS:
+    if name in RETURNS:
         return tensors_instead_of_copy(program, detour.at(call), False) or None
     if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
         found = torch_instead_of_numpy(program, detour.at(call))
@@ -178,7 +179,7 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
     """The calls that make a tensor of what comes from the arrays."""
     return [
         n for n in ast.walk(root)
-        if isinstance(n, ast.Call) and called_name(n) in _RETURNS and n.args
+        if isinstance(n, ast.Call) and called_name(n) in RETURNS and n.args
         and (contains(n.args[0], left) or reads(n.args[0], arrays))
     ]  # fmt: skip
 
@@ -243,13 +244,3 @@ def _is_numpy_call(imports: Imports, node: ast.AST) -> bool:
         return False
     function = ast.unparse(node.func)
     return "(" not in function and imports.full(function).startswith("numpy.")
-
-
-def handed_to(scope: ast.AST, operand: str) -> list[ast.Call]:
-    """The calls that get an expression as it is for an argument."""
-    calls = [n for n in own_nodes(scope) if isinstance(n, ast.Call)]
-    return [
-        c for c in calls
-        if any(ast.unparse(v) == operand for v in values_given(c))
-        and not any(isinstance(a, ast.Starred) for a in c.args)
-    ]  # fmt: skip

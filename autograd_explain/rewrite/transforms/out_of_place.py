@@ -28,7 +28,6 @@ from ..analysis.inplace_writes import (
 )
 from ..analysis.written_target import written_tensor
 from ..engine.cst_tools import (
-    dotted,
     expression,
     find,
     head,
@@ -261,21 +260,19 @@ def every_write(
     """`edits`, and on top of them new tensors instead of every write to `name` inside the nodes
     that `around` finds; None where the write at `place` cannot be one.
 
-    `parts` also takes writes to parts of the tensor (`x[mask] = 0`).
+    `parts` also takes a write at `place` to a part of the tensor (`x[mask] = 0`).
     """
 
     def make(edited: Program, now: Place) -> Edits | None:
         made = out_of_place(edited, now, name)
-        if made is None and parts and _writes_shared_part_of(edited, now, name):
-            made = functional_write(edited, now, name)
-        return made
+        return functional_write(edited, now, name) if made is None and parts else made
 
     def of_next(edited: Program, now: Place) -> Edits | None:
         tree = tree_at(edited, now)
         outer = list(around(tree))
         small = (s for s in tree.statements if isinstance(s, cst.BaseSmallStatement))
         inside = (tree.place(s) for s in small if any(tree.inside(s, node) for node in outer))
-        return next((made for p in inside if (made := make(edited, p))), None)
+        return next((made for p in inside if (made := out_of_place(edited, p, name))), None)
 
     line = replace(place, span=None)
     found = then(program, edits, make, line)
@@ -285,14 +282,3 @@ def every_write(
             break
         found = following
     return found
-
-
-def _writes_shared_part_of(program: Program, place: Place, name: str) -> bool:
-    """Whether a statement writes a part of what has not been copied before it in its function."""
-    tree, found = statement_at(program, place)
-    parts = [t.value for t in targets(found) if isinstance(t, cst.Subscript)]
-    if found is None or not any(dotted(part) == name for part in parts):
-        return False
-    assigned = (n for n in walk(tree.scope_of(found)) if isinstance(n, cst.Assign))
-    earlier = (tree.code(n).strip() for n in assigned if tree.start(n) < tree.start(found))
-    return f"{name} = {name}.clone()" not in earlier

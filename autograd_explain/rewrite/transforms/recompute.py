@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -15,7 +15,6 @@ from ...program_index import index_of
 from ..analysis.effects import (
     bound_in,
     effects,
-    fresh,
     iterated,
     local_names,
     parameter_names,
@@ -26,7 +25,6 @@ from ..analysis.effects import (
 )
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
-    Renamed,
     bare,
     block,
     called_name,
@@ -44,12 +42,6 @@ from .move_statement import in_order, lifted
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
 _At: TypeAlias = tuple[Tree, Statement]
 _Move: TypeAlias = tuple[Tree, Statement, bool]
-#: Calls whose values another round would draw anew.
-_DRAWING = frozenset(
-    "rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial "
-    "sample rsample".split()
-)
-_BACKWARD = ("backward", "manual_backward", "grad")
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
@@ -62,9 +54,7 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  A name that was used before and is read behind all that goes backward keeps its value:
-    the new one gets another.  None where a name that the statements read has another value there,
-    but by the `step`.
+    by then.  None where a name that the statements read has another value there, but by the `step`.
     """
     tree, goal = statement_at(program, backward_place)
     known = _statements(program, assignment_places)
@@ -77,47 +67,7 @@ def recompute_before(
     passed = [*known, *_statements(program, () if step is None else (step,))]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
-    draft = Draft(tree)
-    needing = _needing(tree, goal)
-    names: dict[str, cst.BaseExpression] = {
-        name: cst.Name(fresh(tree, goal, name))
-        for origin in known
-        for name in bound_in(origin[1])
-        if _is_kept(origin, (tree, goal), known, needing, name)
-    }
-    under = Renamed(names)
-    for statement in needing if names else ():
-        draft.change(statement, lambda s: s.visit(under))
-    return draft.before(goal, [cast(Statement, s.visit(under)) for _, s in known]).edits()
-
-
-def _needing(tree: Tree, goal: Statement) -> list[Statement]:
-    """The goal and what follows it in its block up to the last statement that goes backward."""
-    siblings, at = tree.siblings(goal)
-    last = max((i for i, s in enumerate(siblings) if _goes_backward(s)), default=at)
-    return siblings[at : max(last, at) + 1]
-
-
-def _goes_backward(statement: Statement) -> bool:
-    return any(isinstance(n, cst.Call) and called_name(n) in _BACKWARD for n in walk(statement))
-
-
-def _is_kept(
-    origin: _At, goal: _At, repeated: Sequence[_At], needing: Sequence[Statement], name: str
-) -> bool:
-    """Whether a name that is computed again was used before the goal, and is read, with the value
-    that it had, behind what needs the new one."""
-    tree, target = goal
-    own = (s for s in tree.statements if tree.scope_of(s) is tree.scope_of(target))
-    inside = (s for s in own if tree.is_behind(s, target))
-    behind = [s for s in inside if not any(tree.inside(s, n) for n in needing)]
-    if any(rebinds_any(s, {name}) for s in needing) or any(map(_goes_backward, behind)):
-        return False
-    among = {id(s) for _, s in repeated}
-    between = [s for s in _between(origin, goal) or () if id(s) not in among]
-    used = any(reads_any(s, {name}) for s in between if not tree.inside(target, s))
-    first = next((s for s in behind if name in used_names(s)), None)
-    return used and first is not None and reads_any(first, {name})
+    return Draft(tree).before(goal, own).edits()
 
 
 def recompute_behind(
@@ -128,25 +78,6 @@ def recompute_behind(
     after = [p for p in forward if p not in before]
     goal = after[0] if after else failed
     return recompute_before(program, goal, before, step) if before else None
-
-
-def assigned_again(program: Program, failed: Place | None) -> Edits | None:
-    """`loss = criterion(net(x), y)` for a statement that computes this and keeps nothing of it,
-    where the same gave what goes backward its value before."""
-    tree, goal = statement_at(program, failed)
-    if goal is None:
-        return None
-    scope, read = tree.scope_of(goal), used_names(goal)
-    own = [s for s in tree.statements if tree.scope_of(s) is scope and tree.is_behind(goal, s)]
-    dropped = [s for s in own if isinstance(s, cst.Expr) and isinstance(s.value, cst.Call)]
-    pairs = [
-        (late, first)
-        for late in dropped
-        for first in own
-        if isinstance(first, cst.Assign) and first.value.deep_equals(late.value)
-        if tree.is_behind(late, first) and read & set(named_targets(first))
-    ]
-    return Draft(tree).instead(pairs[0][0], [pairs[0][1]]).edits() if len(pairs) == 1 else None
 
 
 def moment_of(program: Program, place: Place) -> tuple[int, int]:
@@ -363,7 +294,7 @@ def _same_scope(*places: _At) -> bool:
 
 
 def filled_first(
-    program: Program, place: Place | None, failed: Place | None = None, *, kept: bool = False
+    program: Program, place: Place | None, failed: Place | None, kept: bool
 ) -> tuple[str, Edits] | None:
     """`with torch.no_grad(): f(x)` before the loop that calls `f(x)`, and that call.
 

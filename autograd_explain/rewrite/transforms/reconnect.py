@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
-from ...arguments import bound_arguments
 from ...forward_flow import flows_out
 from ...model import Edits, Place
 from ...program import Program, Source, called_name, own_nodes
@@ -17,7 +16,7 @@ from ..engine.cst_tools import called_on, pairs, same
 from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
-from .numpy_detour import handed_to, in_torch
+from .numpy_detour import RETURNS, in_torch
 from .spot import Spot
 from .uncut import (
     Patch,
@@ -27,17 +26,11 @@ from .uncut import (
     replacement,
     surrounded,
     tensors_instead_of_copy,
-    unwrapped,
     without_cut,
+    without_ending,
 )
-
-#: A scope, what it calls a value, and where the value is known to be cut or comes from.
-_Way = tuple[Source, ast.AST, str, ast.expr]
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
-_RETURNS = frozenset(
-    {"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "Tensor", "FloatTensor"}
-)
 
 
 def reconnected(
@@ -74,21 +67,15 @@ def reconnected(
 
 
 def _beside(program: Program, source: Source, place: Place, whole: ast.expr) -> list[Patch] | None:
-    """The detours that the same value takes elsewhere into the same result: in this function, and
-    in those that it hands the value to."""
-    scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
-    ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
-    for call in handed_to(scope, name) if ways else ():
-        if flows_out(scope, call, whole):
-            ways += _inside(program, source, call, name)
+    """The detours that the same value takes elsewhere in this function into the same result."""
+    scope, name = source.function_at(place) or source.tree, ast.unparse(without_ending(whole))
     patches: list[Patch] = []
-    for owner, within, value, cut in ways:
-        for left in _departures(owner, within, value):
-            if left is not cut and flows_out(within, left, cut):
-                found = in_torch(program, owner.place(left.lineno, None, left), left)
-                if found is None:
-                    return None
-                patches += found
+    for left in _departures(source, scope, name) if _is_one_value(scope, name) else ():
+        if left is not whole and flows_out(scope, left, whole):
+            found = in_torch(program, source.place(left.lineno, None, left), left)
+            if found is None:
+                return None
+            patches += found
     return patches
 
 
@@ -99,32 +86,10 @@ def _departures(source: Source, scope: ast.AST, operand: str) -> Iterator[ast.ex
     return (run for run in runs if called_name(run) == "numpy")
 
 
-def _inside(program: Program, caller: Source, call: ast.Call, name: str) -> list[_Way]:
-    """The user's one function of this name, and what it calls the value it is given."""
-    found = index_of(program).called(caller, call)
-    if found is None:
-        return []
-    source, function = found.source, found.node
-    return [
-        (source, function, own, value)
-        for own, value in bound_arguments(function, call).items()
-        if ast.unparse(value) == name and _is_one_value(function, own, 0)
-    ]
-
-
-def _is_one_value(scope: ast.AST, name: str, bound: int) -> bool:
-    """Whether a scope binds a name no more than so many times; else it may be another value."""
+def _is_one_value(scope: ast.AST, name: str) -> bool:
+    """Whether a scope binds a name no more than once; else it may be another value."""
     named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
-    return sum(isinstance(n.ctx, ast.Store) for n in named) <= bound
-
-
-def _operand(node: ast.expr) -> ast.expr:
-    """`h` of `h.detach().numpy()`"""
-    while True:
-        inner = node.func if isinstance(node, ast.Call) else node
-        if not isinstance(inner, ast.Attribute) or inner.attr not in _LEAVES:
-            return node
-        node = inner.value
+    return sum(isinstance(n.ctx, ast.Store) for n in named) <= 1
 
 
 def _idle(patch: Patch) -> ast.Assign | None:
@@ -140,7 +105,7 @@ def _patches(
     program: Program, source: Source, whole: ast.expr, back: ast.Call | None, known: bool
 ) -> Iterator[Patch]:
     where = source.place(whole.lineno, None, whole)
-    copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
+    copies = isinstance(whole, ast.Call) and called_name(whole) in RETURNS  # torch.tensor(x)
     if isinstance(whole, ast.Call) and copies and whole.args:
         yield from tensors_instead_of_copy(program, where, isinstance(whole.args[0], _MANY))
         return
@@ -158,7 +123,8 @@ def _patches(
         inner = without_cut(program, where)
         text = inner[0].text if [p.span for p in inner] == [where.span] else ""
         if inner and not text:  # a function of NumPy's, under torch's name
-            yield from (*inner, *unwrapped(source, again))
+            made = source.place(again.lineno, None, again)
+            yield from (*inner, *tensors_instead_of_copy(program, made, False))
         elif text:
             outer = _wrappers(source, again)[-1]
             around = source.place(outer.lineno, None, outer)
@@ -192,7 +158,7 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
 def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
     if not isinstance(call, ast.Call) or not call.args:
         return None
-    return call if call.args[0] is argument and called_name(call) in _RETURNS else None
+    return call if call.args[0] is argument and called_name(call) in RETURNS else None
 
 
 def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | None:
@@ -201,7 +167,7 @@ def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | 
     names, held = _lists_of(source, node), source.parents.get(node)
     calls = [
         (where, call)
-        for where, call in index_of(program).calls(*_RETURNS, of="torch")
+        for where, call in index_of(program).calls(*RETURNS, of="torch")
         if call.args and ast.unparse(call.args[0]) in names
     ]
     scope = source.function_around(node)
@@ -233,7 +199,7 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
         return True
     if isinstance(statement, ast.Call) and names and not _are_read(source, names):
         return True  # a list that others read, nobody knows how
-    return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS, of="torch"))
+    return any(names & _read(c) for _, c in index_of(program).calls(*RETURNS, of="torch"))
 
 
 def _are_read(source: Source, names: set[str]) -> bool:

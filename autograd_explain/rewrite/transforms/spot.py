@@ -17,7 +17,7 @@ from ..engine.cst_tools import filled, keyword, without
 from ..engine.draft import Draft
 from ..engine.edits import Step, each
 from ..engine.imports import Imports, imports_at
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, tree_at
 from .uncut import (
     Patch,
     apply_all,
@@ -141,14 +141,16 @@ class Spot:
 
     def without(self, name: str) -> Edits | None:
         """`f(x, name=value)` -> `f(x)`"""
-        call, given = self._argument(name)
-        return Draft(self.tree).replace(call, without(call, given)).edits() if given else None
+        call = self.tree.call(self.place)
+        given = None if call is None else keyword(call, name)
+        plain = without(call, given) if call is not None and given is not None else None
+        return Draft(self.tree).replace(call, plain).edits()
 
     def renamed(self, old: str, new: str) -> Edits | None:
         """`f(old=value)` -> `f(new=value)`"""
-        _, given = self._argument(old)
-        name = given.keyword if given else None
-        return Draft(self.tree).replace(name, cst.Name(new)).edits() if name else None
+        call = self.tree.call(self.place)
+        given = None if call is None else keyword(call, old)
+        return Draft(self.tree).replace(given and given.keyword, cst.Name(new)).edits()
 
     def left_out(self, instead: str) -> Edits | None:
         """What a call does not done: `instead` in its place, or no statement where that would only
@@ -163,15 +165,15 @@ class Spot:
 
     def before(self, template: str, **parts: str | Place | None) -> Edits | None:
         """Statements before the one at the place."""
-        return Draft(self.tree).before(self.own, self._statements(template, parts)).edits()
+        return Draft(self.tree).before(self.own, self._filled(template, parts)).edits()
 
     def behind(self, template: str, **parts: str | Place | None) -> Edits | None:
         """Statements behind it."""
-        return Draft(self.tree).after(self.own, self._statements(template, parts)).edits()
+        return Draft(self.tree).after(self.own, self._filled(template, parts)).edits()
 
     def instead(self, template: str, **parts: str | Place | None) -> Edits | None:
         """Statements in its place."""
-        new = self._statements(template, parts)
+        new = self._filled(template, parts)
         return Draft(self.tree).instead(self.own, new).edits() if new else None
 
     def removed(self) -> Edits | None:
@@ -214,16 +216,6 @@ class Spot:
         if isinstance(named, ast.Attribute):
             parts["owner"] = self.code(named.value)
         return parts
-
-    def _statements(
-        self, template: str, given: Mapping[str, str | Place | None]
-    ) -> list[Statement]:
-        return statements_in(cst.parse_module(self._filled(template, given)))
-
-    def _argument(self, name: str) -> tuple[cst.Call, cst.Arg | None]:
-        calls = (n for n in self.tree.at(self.place) if isinstance(n, cst.Call))
-        call = next(calls, cst.Call(cst.Name(name)))
-        return call, keyword(call, name)
 
 
 @dataclass(frozen=True)

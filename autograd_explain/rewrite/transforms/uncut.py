@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...arguments import default
 from ...model import Edit, Edits, Place, Span
 from ...program import Program, Source, called_name, is_literal
 from ...program_index import index_of
@@ -34,7 +33,6 @@ _SAME = ALIKE | frozenset(
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
 _OF_LISTS = frozenset({"stack", "concatenate"})  #: torch's take a list as well
 _OF_TENSORS = frozenset({"maximum", "minimum", "logaddexp"})  #: torch's take no numbers
-_KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
 _ENDINGS = frozenset(
     "detach item numpy tolist cpu long int bool byte short char detach_ __array__".split()
 )
@@ -220,9 +218,9 @@ def keyword_added(
 
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
-    """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`, `np.sum(terms, axis=0)` of a list ->
-    `torch.sum(torch.stack(terms), dim=0)`, `np.maximum(x, 0.0)` -> `torch.maximum(x,
-    torch.as_tensor(0.0))`; [] for what torch lacks."""
+    """`np.sqrt(x)` -> `torch.sqrt(x)`, `np.sum(terms, axis=0)` of a list ->
+    `torch.sum(torch.stack(terms), axis=0)` (torch knows `axis` and `keepdims`, too),
+    `np.maximum(x, 0.0)` -> `torch.maximum(x, torch.as_tensor(0.0))`; [] for what torch lacks."""
     source, node = program.source_at(place), program.expression_at(place)
     imports = imports_at(program, place)
     torch = imports.local("torch")
@@ -235,22 +233,13 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
     inside = _in_call(source, node.args[0], f"{torch}.stack") if listed else []
     if name in _OF_TENSORS:
-        numbers = (n for n in node.args if is_literal(_given(source, place, n)))
+        numbers = (n for n in node.args if is_literal(n))
         inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
-    function = Patch(source, source.span(node.func), called)
-    return [function, *_keywords_renamed(source, node), *inside]
+    return [Patch(source, source.span(node.func), called), *inside]
 
 
 def _in_call(source: Source, node: ast.expr, function: str) -> list[Patch]:
     return surrounded(source, node, node, f"{function}(", ")")
-
-
-def _given(source: Source, place: Place, node: ast.expr) -> ast.expr:
-    """What a parameter is where nothing is given for it, in the place of its name."""
-    function = source.function_at(place)
-    if function is None or not isinstance(node, ast.Name):
-        return node
-    return default(function, node.id) or node
 
 
 def is_list(program: Program, node: ast.expr) -> bool:
@@ -271,21 +260,6 @@ def surrounded(
     """Other text around an expression in another, or around one: `x` of `f(x)`, `f(x)` of `x`."""
     whole, kept = source.span(outer), source.span(inner)
     return [Patch(source, whole.until(kept), before), Patch(source, whole.since(kept), after)]
-
-
-def unwrapped(source: Source, call: ast.Call) -> list[Patch]:
-    """`torch.from_numpy(x)` -> `x`: what a call is given in the call's place."""
-    brackets = ("", "") if isinstance(call.args[0], _ATOMS) else ("(", ")")
-    return surrounded(source, call, call.args[0], *brackets)
-
-
-def _keywords_renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
-    """`axis=0` -> `dim=0`"""
-    for given in node.keywords:
-        if given.arg is not None and given.arg in _KEYWORDS:
-            start = source.span(given).start
-            name = replace(start, end_column=start.column + len(given.arg))
-            yield Patch(source, name, _KEYWORDS[given.arg])
 
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
