@@ -69,7 +69,7 @@ assert net.w.grad is not None
 """,
         "leaf_written",
         "arithmetic",
-        "        return (x * self.w.clamp(0, 1)).sum()",
+        "        return (x * self.w.clone().clamp_(0, 1)).sum()",
     ),
     "rows written by their own norm": (
         """
