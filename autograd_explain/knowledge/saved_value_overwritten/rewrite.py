@@ -34,6 +34,7 @@ from autograd_explain.rewrite.transforms.inplace_modules import module_not_inpla
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 from autograd_explain.rewrite.transforms.recompute import (
+    assigned_again,
     moment_of,
     recompute_behind,
 )
@@ -47,7 +48,7 @@ from .tuple_element import tuple_rebuilt
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
-_INTENDED = ("move_write", "recompute", "detach_untrained")
+_INTENDED = ("move_write", "assign_again", "recompute", "detach_untrained")
 
 
 def _proposed(site: Site[Details]) -> Iterator[Proposal]:
@@ -120,6 +121,7 @@ def _candidates(site: Site[Details]) -> Fixes:
         # the program goes on computing with what it wrote.
         late = site.details.write, site.details.failed
         yield "detach_untrained", detached_at(site.program, site.details.untrained)
+        yield "assign_again", assigned_again(site.program, site.details.failed)
         yield "recompute", _computed_again(site)
         yield "move_write", move_after(site.program, *late, unseen=True)
     elif write is not None:
