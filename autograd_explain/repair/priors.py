@@ -23,7 +23,7 @@ UNMET = ""
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft straight_through with_graph reduce create_graph "
-        "registered detached_copy made_again of_another finite_fill".split()
+        "registered detached_copy as_argument made_again of_another finite_fill".split()
     ),
     Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
     Reference.RETAINED_GRAPH: frozenset(

@@ -109,7 +109,7 @@ def test_an_element_of_a_list_read_later_stays(tail: str) -> None:
         ("b = torch.from_numpy(np.exp(-d.numpy()))", "b = torch.exp(-d)"),
         (
             "b = 2 * torch.tensor(np.sum(d.numpy(), axis=1) + 1)",
-            "b = 2 * (torch.sum(d, dim=1) + 1)",
+            "b = 2 * (torch.sum(d, axis=1) + 1)",
         ),
         ("b = torch.from_numpy(np.interp(d.numpy(), xs, ys))", None),
         ("b = np.exp(d.numpy())", None),

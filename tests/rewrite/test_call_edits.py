@@ -10,9 +10,9 @@ from rewriting import at, program_of, result, spot
 
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.draft import Draft, every
+from autograd_explain.rewrite.engine.draft import Draft, Drafts
 from autograd_explain.rewrite.engine.proposal import differing
-from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.engine.tree import statement_at, tree_at
 from autograd_explain.rewrite.transforms.call_edits import detached_instead
 from autograd_explain.rewrite.transforms.clone import clone_alias
 from autograd_explain.rewrite.transforms.grad_mode import (
@@ -175,9 +175,11 @@ def test_statements_go_together_and_a_block_is_opened() -> None:
 def test_several_drafts_are_all_or_none() -> None:
     tree, statement = statement_at(PROGRAM, at(PROGRAM, "a ="))
     assert statement is not None
-    removed = Draft(tree).remove(statement)
-    assert every([removed]) == removed.edits()
-    assert every([removed, Draft(tree)]) is None and every([]) is None
+    removed, drafts = Draft(tree).remove(statement), Drafts()
+    drafts[tree].remove(statement)
+    assert drafts.edits() == removed.edits() is not None
+    drafts[tree_at(PROGRAM, None)].remove(None)
+    assert drafts.edits() is None and Drafts().edits() is None
 
 
 def test_what_differs_on_purpose_is_proposed_where_it_can_be_made() -> None:

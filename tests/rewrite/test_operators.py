@@ -135,6 +135,11 @@ EDITS = [
         "f(net[0])\nps = list(net[0].parameters())\no = torch.optim.SGD(ps)",
     ),
     ("finite_fill", "s = s.masked_fill(m, -torch.inf)", "s = s.masked_fill(m, -1e9)"),
+    (
+        "as_argument",
+        "class A:\n    def f(self, x):\n        self.w = nn.Parameter(x)\n        return self.w",
+        "        w = x\n        return w",
+    ),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
     (
         "filled_first",

@@ -32,6 +32,7 @@ from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after, move_before
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
+from autograd_explain.rewrite.transforms.recompute import assigned_again
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details
@@ -42,7 +43,7 @@ from .tuple_element import tuple_rebuilt
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
-_INTENDED = ("move_write", "detach_untrained")
+_INTENDED = ("move_write", "assign_again", "detach_untrained")
 
 
 def _proposed(site: Site[Details]) -> Iterator[Proposal]:
@@ -106,6 +107,7 @@ def _candidates(site: Site[Details]) -> Fixes:
         # the program goes on computing with what it wrote.
         late = site.details.write, site.details.failed
         yield "detach_untrained", detached_at(site.program, site.details.untrained)
+        yield "assign_again", assigned_again(site.program, site.details.failed)
         yield "move_write", move_after(site.program, *late, unseen=True)
     elif write is not None:
         ways = list(_at_the_write(site, write))

@@ -30,6 +30,7 @@ from autograd_explain.rewrite.transforms.detach import (
 )
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
+    assigned_again,
     compute_all_in_loop,
     filled_first,
     recompute_before,
@@ -358,6 +359,7 @@ propose: Propose[Details] = by_table(
     Fix("when_read", _when_read, when=_is_computed_once),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once),
     Fix("detach_kept", partial(_constant, again=False), when=_is_computed_once),
+    Fix("assign_again", lambda s: assigned_again(s.program, s.place)),
     Fix("read_unread", _new_read, when=lambda d: d.unread is not None),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE),
     Fix("create_graph", lambda s: with_create_graph(s.program, s.details.derivatives)),

@@ -18,7 +18,8 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..transforms.casts import requires_grad_last, without_flag
-from ..transforms.training_step import module_list, parameter_attribute
+from ..transforms.functional_layer import parameter_as_argument
+from ..transforms.training_step import is_parameter, module_list, parameter_attribute
 from .site import Change, Site
 
 
@@ -54,6 +55,15 @@ def registered(site: Site) -> Iterator[Change]:
     if value is not None and any(isinstance(t, cst.Attribute) for t in targets(site.statement)):
         for how in (module_list, parameter_attribute) if once else ():
             yield site.change("registered", value, site.made(how), group=how.__name__)
+
+
+def as_argument(site: Site) -> Iterator[Change]:
+    """`self.fc.weight = nn.Parameter(w)`, `self.fc(x)` -> the layer called with `w` as its weight,
+    which no module owns then."""
+    made, given = site.value, targets(site.statement)
+    if isinstance(made, cst.Call) and any(isinstance(t, cst.Attribute) for t in given):
+        if is_parameter(site.imports, made):
+            yield site.change("as_argument", given[0], site.made(parameter_as_argument))
 
 
 def kept_gradient(site: Site) -> Iterator[Change]:

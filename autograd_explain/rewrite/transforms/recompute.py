@@ -80,6 +80,25 @@ def recompute_behind(
     return recompute_before(program, goal, before, step) if before else None
 
 
+def assigned_again(program: Program, failed: Place | None) -> Edits | None:
+    """`loss = criterion(net(x), y)` for a statement that computes this and keeps nothing of it,
+    where the same gave what goes backward its value before."""
+    tree, goal = statement_at(program, failed)
+    if goal is None:
+        return None
+    scope, read = tree.scope_of(goal), used_names(goal)
+    own = [s for s in tree.statements if tree.scope_of(s) is scope and tree.is_behind(goal, s)]
+    dropped = [s for s in own if isinstance(s, cst.Expr) and isinstance(s.value, cst.Call)]
+    pairs = [
+        (late, first)
+        for late in dropped
+        for first in own
+        if isinstance(first, cst.Assign) and first.value.deep_equals(late.value)
+        if tree.is_behind(late, first) and read & set(named_targets(first))
+    ]
+    return Draft(tree).instead(pairs[0][0], [pairs[0][1]]).edits() if len(pairs) == 1 else None
+
+
 def moment_of(program: Program, place: Place) -> tuple[int, int]:
     """Cells run one after the other, so this orders statements of cells in time."""
     cells = [run.cell for run in index_of(program).runs]
