@@ -141,11 +141,6 @@ EDITS = [
         "        w = x\n        return w",
     ),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
-    (
-        "filled_first",
-        "for i in range(3):\n    y = f(x)\n    y.backward()",
-        "with torch.no_grad():\n    f(x)\nfor i in range(3):",
-    ),
 ]
 
 
@@ -214,11 +209,6 @@ def test_no_copy_that_nobody_reads_is_written(line: str) -> None:
     texts = [edits[0].new_source for c in made if (edits := c.make())]
     assert not any(".clone().copy_" in t or ".clone().add_" in t for t in texts)
     assert not any("    p = p.clone()" in t for t in texts)
-
-
-def test_what_a_call_reads_that_the_rounds_make_is_not_filled_first() -> None:
-    cell = "for i in range(3):\n    x = g(x)\n    y = f(x)"
-    assert not any(c.make() for c in changes(cell) if c.operator == "filled_first")
 
 
 @pytest.mark.parametrize(

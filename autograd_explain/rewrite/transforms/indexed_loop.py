@@ -7,6 +7,7 @@ import ast
 from typing import TypeGuard
 
 import libcst as cst
+from libcst import matchers as m
 
 from ...model import Edits, Place
 from ...program import Program, Source, called_name
@@ -34,7 +35,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .move_statement import independent, run_between
+from .move_statement import run_between
 from .out_of_place import operated
 from .uncut import Patch, apply_patches
 
@@ -97,10 +98,13 @@ def write_before_views(
     if len(run) < 2:
         return None
     goal, *between, moved = run
-    own, views = effects(moved), effects(goal).writes
-    if own.barrier or views & own.writes or not independent([moved], between):
-        return None
-    if any(reads_any(statement, views) for statement in (*between, moved)):
+    own, views = effects(moved), set(effects(goal).writes)
+    for statement in between:
+        if _names_view(statement, views):
+            views |= effects(statement).writes
+        elif own.conflicts(effects(statement)) or reads_any(statement, views):
+            return None
+    if own.barrier or reads_any(moved, views) or views & own.writes:
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -142,6 +146,20 @@ _HANDS_OUT = (
     *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
     *(ast.comprehension, ast.expr_context),
 )
+
+
+def _names_view(statement: Statement, views: set[str]) -> bool:
+    """`first = parts[0]`: another name for one of the views."""
+    if not m.matches(statement, _NAMES) or not reads_any(statement, views):
+        return False
+    value = cst.ensure_type(statement, cst.Assign).value
+    while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
+        value = value.value
+    return isinstance(value, (cst.Name, cst.Attribute))
+
+
+_NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
+_ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
 
 
 def element_replaced(program: Program, place: Place) -> Edits | None:

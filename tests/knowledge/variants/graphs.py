@@ -889,19 +889,6 @@ loss = share @ torch.tensor(terms)
         "list",
         "loss = share @ torch.stack(terms)",
     ),
-    "gradient penalty": (
-        """
-x = torch.ones(2, requires_grad=True)
-loss = (x ** 3).sum()
-# %%
-loss.backward(create_graph=True)
-penalty = x.grad.square().sum()
-penalty.backward()
-""",
-        "create_graph_cycle",
-        "again",
-        "penalty = new_x_grad.square().sum()",
-    ),
     "gradient that is a number": (
         """
 x = torch.ones(2, requires_grad=True)
