@@ -230,7 +230,7 @@ attribute(both.rate, x)
 """,
         "graph_cut",
         "rated.append(part(v).sum(1).detach().numpy())",
-        ["rated.append(part(v).sum(1))", "return torch.mean(torch.stack(rated), dim=0)"],
+        ["rated.append(part(v).sum(1))", "return torch.mean(torch.stack(rated), axis=0)"],
     ),
     "two arrays meet": (
         """

@@ -65,7 +65,7 @@ PROGRAMS: dict[str, tuple[str, str, str, str]] = {
         "e = model(pos, senders, receivers)\ne.backward()\nforces = -pos.grad\n",
         "pos",
         "xyz = pos.detach().numpy()",
-        "        r = torch.linalg.norm(delta, dim=1, keepdim=True)",
+        "        r = torch.linalg.norm(delta, axis=1, keepdims=True)",
     ),
 }
 

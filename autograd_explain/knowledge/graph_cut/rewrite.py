@@ -15,10 +15,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
     wrapped_instead,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.derivatives import (
-    derivatives_from,
-    with_create_graph,
-)
+from autograd_explain.rewrite.transforms.derivatives import derivatives_from, with_create_graph
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import is_list, joined_at

@@ -1,6 +1,7 @@
 """One of several views made by a single operation was written in place, or their base was."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -59,6 +60,7 @@ class Details:
     sets_values: bool = False  #: of a parameter, which belong to no graph
     in_tuple: bool = False
     module: str = ""
+    owner: str = ""  #: the outermost module with a name that the module is a part of
     called_by_torch: bool = False
     reached: Place | None = None  #: where a changed base is read
     hook: ModuleHook | None = None  #: the full backward hook that made the view
@@ -152,6 +154,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             sets_values=_sets_values(scene, found),
             in_tuple=in_tuple,
             module=found.module,
+            owner=_owner(scene, found.module),
             called_by_torch=_of_function(scene) == "function",
             hook=hook,
         ),
@@ -162,6 +165,13 @@ def _hooked(scene: Scene, found: ViewWrite) -> list[str]:
     """The module whose hook made the view that a module, called by a library, writes."""
     by_module = found.written is None and found.module
     return view_write.hooked(scene) if by_module and _of_function(scene) == "function" else []
+
+
+def _owner(scene: Scene, module: str) -> str:
+    """`explainer.net` of `explainer.net.features[1]`."""
+    named = {name for name, _ in scene.names.held_modules}
+    ends = (match.start() for match in re.finditer(r"[.[]|$", module))
+    return next((module[:end] for end in ends if module[:end] in named), "")
 
 
 def _write(found: ViewWrite) -> Write:

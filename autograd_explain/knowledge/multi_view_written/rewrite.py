@@ -28,7 +28,10 @@ from autograd_explain.rewrite.transforms.clone import (
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.hooks import hook_on_output
 from autograd_explain.rewrite.transforms.indexed_loop import write_before_views
-from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
+from autograd_explain.rewrite.transforms.inplace_modules import (
+    module_not_inplace,
+    modules_set_not_inplace,
+)
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.spot import Spot
 
@@ -93,10 +96,13 @@ def _of_base(details: Details, program: Program, write: Place) -> Fixes:
 def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
-    yield "not_inplace", module_not_inplace(program, write, callee)
+    constructed = module_not_inplace(program, write, callee)
+    yield "not_inplace", constructed
     yield "clone", clone_argument(program, write, details.module)
     # A library's functions may write in place, too: the hook is what the user has of all of it.
     yield "tensor_hook", hook_on_output(program, details.hook)
+    if constructed is None:
+        yield "not_inplace", modules_set_not_inplace(program, write, details.owner)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:

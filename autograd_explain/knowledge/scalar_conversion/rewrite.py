@@ -3,11 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_all,
-    tensors_instead_of_copy,
-    uncut_at,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_all, tensors_instead_of_copy, uncut_at
 
 from .diagnose import Details
 

@@ -9,11 +9,7 @@ from ...arguments import bind, given_by
 from ...forward_flow import flows_out
 from ...model import Edits, Place
 from ...program import Program, called_name, own_nodes
-from ..engine.cst_tools import (
-    called_on,
-    calls_in,
-    keyword,
-)
+from ..engine.cst_tools import called_on, calls_in, keyword
 from ..engine.imports import Imports
 from ..engine.tree import statement_at
 from .uncut import Patch, apply_all, apply_patches, keyword_added

@@ -12,15 +12,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in
-from ..engine.cst_tools import (
-    dotted,
-    head,
-    literal_bool,
-    make,
-    method_name,
-    single_targets,
-    walk,
-)
+from ..engine.cst_tools import dotted, head, literal_bool, make, method_name, single_targets, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, torch_at
 from ..engine.magics import is_masked

@@ -23,16 +23,7 @@ from ..analysis.effects import (
 )
 from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import (
-    called_on,
-    dotted,
-    expression,
-    make,
-    method_name,
-    named,
-    parse,
-    walk,
-)
+from ..engine.cst_tools import called_on, dotted, expression, make, method_name, named, parse, walk
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import run_between

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,12 +13,13 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program, called_name
 from ...program_index import index_of
-from ..analysis.effects import base_path
+from ..analysis.effects import base_path, fresh
 from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import calls_in, dotted, head, literal_bool, same, targets, walk, without
 from ..engine.draft import Drafts
 from ..engine.tree import Tree, tree_at, tree_of
+from .spot import Spot
 
 D = TypeVar("D", cst.FunctionDef, cst.ClassDef)
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
@@ -51,6 +53,29 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
         else:
             drafts[flag.tree].replace(flag.argument.value, cst.Name("False"))
     return drafts.edits() if len(drafts) == 1 else None
+
+
+def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits | None:
+    """The flags of all modules in `owner` (`model`, `explainer.net`) switched off behind the
+    statement that made it, else before the one at `place`: for modules that a library constructs.
+    """
+    index, here = index_of(program), program.source_at(place)
+    namespace = () if here is None else index.namespace(here)
+    made = [
+        source.place(node.lineno, None, node)
+        for source, node in index.assignments(re.split(r"[.[]", owner)[0])
+        if source.parents[node] is source.tree and source in namespace
+    ]
+    spot = Spot(program, made[-1] if made else place)
+    if not owner or spot.own is None:
+        return None
+    loop = (
+        "for {name} in {owner}.modules():\n"
+        '    if hasattr({name}, "inplace"):\n'
+        "        {name}.inplace = False\n"
+    )
+    put = spot.behind if made else spot.before
+    return put(loop, name=fresh(spot.tree, spot.own, "module"), owner=owner)
 
 
 def _is_called_for_its_write(flag: _Flag) -> bool:

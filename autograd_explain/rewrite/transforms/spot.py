@@ -18,15 +18,7 @@ from ..engine.draft import Draft
 from ..engine.edits import Step, each
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, tree_at
-from .uncut import (
-    Patch,
-    apply_all,
-    apply_patches,
-    called,
-    code_of,
-    keyword_added,
-    replacement,
-)
+from .uncut import Patch, apply_all, apply_patches, called, code_of, keyword_added, replacement
 
 D = TypeVar("D")
 _Given: TypeAlias = Mapping[str, str | Place | None]
