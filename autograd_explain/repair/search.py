@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 
 from ..model import Finding, Kind, Outcome, Rewrite, Safety, What, lines_of
 from ..rewrite import Proposal
@@ -166,17 +165,21 @@ def _moved(
 
 
 def _in_turns(single: Iterator[_Batch], halves: list[Moved], request: Request) -> Iterator[_Batch]:
-    """Single edits, and between their batches what may repair together with some that moved the
-    failure, the furthest first, a batch for each."""
-    none: _Batch = []
-    for batch in chain([none], single):
-        if batch:
+    """Single edits, and between their batches pairs with those that moved the failure."""
+    yield from _pairs(halves, request)
+    for batch in single:
+        yield batch
+        yield from _pairs(halves, request)
+
+
+def _pairs(halves: list[Moved], request: Request) -> Iterator[_Batch]:
+    """What may repair together with the next ones of the halves, which are taken out: those that
+    moved the failure furthest, a batch for each."""
+    halves.sort(key=lambda half: (-half.further, -half.score))
+    taken, halves[:] = halves[:_HALVES], halves[_HALVES:]
+    for half in taken:
+        if batch := list(second_edits(half, request)):
             yield batch
-        halves.sort(key=lambda half: (-half.further, -half.score))
-        taken, halves[:] = halves[:_HALVES], halves[_HALVES:]
-        for half in taken:
-            if pairs := list(second_edits(half, request)):
-                yield pairs
 
 
 def _tried(batch: _Batch, request: Request) -> list[_Tried]:

@@ -36,8 +36,8 @@ _MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
 @dataclass(frozen=True)
 class Divergence:
     """A statement that makes a second run of `function` differ: it changes a "state", draws a
-    "random" number, or changes the "mode" between the runs.  `switch` is the
-    call by which the program has a library checkpoint what it runs."""
+    "random" number, or changes the "mode" between the runs.  `switch` is the call by which the
+    program has a library checkpoint what it runs."""
 
     kind: str
     function: str

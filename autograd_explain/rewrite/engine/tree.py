@@ -197,9 +197,10 @@ class Tree:
     def at(self, place: Place | None) -> list[cst.BaseExpression]:
         """The expressions that cover exactly a place's span, their own parentheses aside, the
         outermost of equal ones first."""
-        span = None if place is None else place.span
-        nodes = (n for n in self.positions if span and isinstance(n, cst.BaseExpression))
-        return [n for n in nodes if span in (self.span(n), self._with_parentheses(n))]
+        if place is None or place.span is None:
+            return []
+        nodes = (n for n in self.positions if isinstance(n, cst.BaseExpression))
+        return [n for n in nodes if place.span in (self.span(n), self._with_parentheses(n))]
 
     def node(self, place: Place | None) -> cst.BaseExpression | None:
         """The outermost of them."""

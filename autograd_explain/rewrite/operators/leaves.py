@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
     keyword,
@@ -68,14 +69,12 @@ def as_argument(site: Site) -> Iterator[Change]:
 
 def kept_gradient(site: Site) -> Iterator[Change]:
     """`x.retain_grad()` on a line behind the statement that gives x its value."""
-    held = isinstance(site.statement, (cst.For, cst.With))
-    leaves = [] if held else single_targets(site.statement)
+    block = isinstance(site.statement, (cst.For, cst.With))
+    leaves = [] if block else single_targets(site.statement)
     named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))
-        calls = [make("{x}.retain_grad()", x=leaf) for leaf in chosen]
-        behind = Draft(site.tree).after(site.statement, calls)
-        yield site.change("retain_grad", code, behind.edits)
+        yield site.change("retain_grad", code, _retained, site, *chosen)
     if isinstance(site.statement, cst.FunctionDef):
         for name in positional_parameters(site.statement):
             if name != "self":
@@ -97,3 +96,8 @@ def whole_argument(site: Site) -> Iterator[Change]:
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
+
+
+def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
+    calls = [make("{x}.retain_grad()", x=tensor) for tensor in tensors]
+    return Draft(site.tree).after(site.statement, calls).edits()

@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import calls_in, dotted, expression, method_name
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
@@ -49,12 +50,8 @@ def _runs(site: Site) -> Iterator[Statement]:
 
 def function_without_graph(site: Site) -> Iterator[Change]:
     """`@torch.no_grad()` over a function."""
-    function, guard = site.statement, site.imports.local("torch.no_grad")
-    if isinstance(function, cst.FunctionDef) and guard is not None:
-        how = partial(decorated, cst.Decorator(expression(f"{guard}()")))
-        yield site.change(
-            "no_grad_function", function.name, Draft(site.tree).change(function, how).edits
-        )
+    if isinstance(site.statement, cst.FunctionDef):
+        yield site.change("no_grad_function", site.statement.name, _decorated, site)
 
 
 def with_graph(site: Site) -> Iterator[Change]:
@@ -87,3 +84,11 @@ def _without_condition(site: Site) -> Iterator[Change]:
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
         yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
+
+
+def _decorated(site: Site) -> Edits | None:
+    guard = site.imports.local("torch.no_grad")
+    if guard is None:
+        return None
+    new = cst.Decorator(expression(f"{guard}()"))
+    return Draft(site.tree).change(site.statement, partial(decorated, new)).edits()

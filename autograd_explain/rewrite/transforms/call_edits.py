@@ -1,5 +1,5 @@
-"""Calls and single statements changed: a flag, a method instead of another, a call made sooner, one
-of what a decorator wraps, one that stands for several, a value or number instead of another."""
+"""Calls and single statements changed: a flag, a method instead of another, one of what a decorator
+wraps, one that stands for several, a value or number instead of another."""
 
 from __future__ import annotations
 
