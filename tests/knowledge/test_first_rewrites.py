@@ -442,6 +442,22 @@ x1.clamp_(0, 10)
         watched=True,
     ),
     Program(
+        "views of two tensors are written in one function",
+        """
+net = nn.Linear(2, 4)
+def coupled(x):
+    a, b = x.chunk(2, -1)
+    scale, shift = net(a).chunk(2, -1)
+    scale.tanh_()
+    b *= scale.exp()
+    return torch.cat([a, b + shift], -1)
+# %%
+coupled(coupled(torch.ones(3, 4))).square().mean().backward()
+""",
+        "multi_view_written",
+        ("scale = scale.tanh()", "b = b * scale.exp()"),
+    ),
+    Program(
         "two views are turned, and the tensor that they are parts of is handed out",
         """
 lin = nn.Linear(4, 6)

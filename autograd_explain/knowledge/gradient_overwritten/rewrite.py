@@ -19,10 +19,13 @@ from .diagnose import Details
 
 
 def _new_tensor(site: Site[Details]) -> Edits | None:
-    """`lambda g: g.mul_(2)` -> `lambda g: g.mul(2)`; the same as the only statement of a function,
-    which then returns it."""
+    """`lambda g: g.mul_(2)` -> `lambda g: g.mul(2)`; so where a function returns the write."""
     tree = site.tree
-    return only(_returned(tree, statement, call) for statement, call in _writes(site, tree))
+    return only(
+        Draft(tree).replace(call.node, call.value)
+        for _, call in _writes(site, tree)
+        if isinstance(tree.parents[call.node], (cst.Lambda, cst.Return))
+    )
 
 
 def _writes(site: Site[Details], tree: Tree) -> Iterator[tuple[Statement, InplaceCall]]:
@@ -33,15 +36,6 @@ def _writes(site: Site[Details], tree: Tree) -> Iterator[tuple[Statement, Inplac
             for call in inplace_calls(tree, statement):
                 if tree.code(call.target) == handed.incoming and not call.hidden:
                     yield statement, call
-
-
-def _returned(tree: Tree, statement: Statement, call: InplaceCall) -> Draft | None:
-    if isinstance(tree.parents[call.node], (cst.Lambda, cst.Return)):
-        return Draft(tree).replace(call.node, call.value)
-    whole = isinstance(statement, cst.Expr) and statement.value is call.node
-    if not whole or tree.siblings(statement)[0] != [statement]:
-        return None
-    return Draft(tree).instead(statement, [make("return {v}", v=call.value)])
 
 
 def _copied_first(site: Site[Details]) -> Edits | None:

@@ -13,9 +13,15 @@ import libcst as cst
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
-from autograd_explain.rewrite.analysis.effects import can_rebind, used_names
+from autograd_explain.rewrite.analysis.effects import can_rebind, read_later, used_names
 from autograd_explain.rewrite.analysis.inplace_writes import base_of, is_view, written_in
-from autograd_explain.rewrite.engine.cst_tools import dotted, named_targets, single_targets
+from autograd_explain.rewrite.engine.cst_tools import (
+    called_on,
+    dotted,
+    method_name,
+    named_targets,
+    single_targets,
+)
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.imports import torch_at
@@ -159,18 +165,24 @@ def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> 
 def _siblings_too(
     program: Program, edits: Edits | None, maker: Place | None, write: Place
 ) -> Edits | None:
-    """… and new tensors for the other views that one unpacking made, where they are written behind
-    this one: torch refuses these next."""
+    """… and new tensors for the other views that one unpacking made, or a like one of what is read
+    no more, where they are written behind this one: torch refuses these next."""
     tree, made = statement_at(program, maker)
     other, first = statement_at(program, write)
-    names = named_targets(made)
-    if first is None or other is not tree or len(names) < 2:
+    if first is None or other is not tree or not isinstance(made, cst.Assign):
         return edits
-    for statement in tree.statements:
-        behind = tree.start(statement) > tree.start(first)
-        if not behind or tree.scope_of(statement) is not tree.scope_of(first):
-            continue
-        for name in map(dotted, written_in(tree, statement)):
+    inside = [s for s in tree.statements if tree.scope_of(s) is tree.scope_of(first)]
+    kind = method_name(made.value)
+    split = [s for s in inside if s is made or (kind and _unread_whole(tree, s, kind))]
+    views = {name for s in split for name in named_targets(s) if len(named_targets(s)) > 1}
+    for statement in (s for s in inside if tree.start(s) > tree.start(first)):
+        for name in views.intersection(map(dotted, written_in(tree, statement))):
             again = partial(out_of_place, target=name)
-            edits = (name in names and then(program, edits, again, tree.place(statement))) or edits
+            edits = then(program, edits, again, tree.place(statement)) or edits
     return edits
+
+
+def _unread_whole(tree: Tree, made: Statement, kind: str) -> bool:
+    """Whether the statement splits a value, `a, b = x.chunk(2)`, that nobody reads after it."""
+    whole = called_on(made.value, kind) if isinstance(made, cst.Assign) else None
+    return isinstance(whole, cst.Name) and not read_later(tree, made, whole.value)
