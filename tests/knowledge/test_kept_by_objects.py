@@ -319,11 +319,11 @@ class Net(nn.Module):
     def forward(self, data):
         data.x = torch.tanh(self.enc(data.x))
         return self.out(data.x).square().mean()
-net, data = Net(), Batch(torch.rand(4, 3))
+net, graph = Net(), Batch(torch.rand(4, 3))
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 # %%
 for _ in range(3):
-    loss = net(data)
+    loss = net(graph)
 """
         + STEPS,
         "data.x",

@@ -137,7 +137,7 @@ def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
     if _given_back(scene, part):
         return ""
     anew = _of_itself(function, scene.program.statement_at(place), owner, tensor)
-    if anew and (_is_of_loop(scene, part, owner) or _is_of_package(scene, owner)):
+    if anew and (_is_of_loop(scene, part, owner) or _is_of_package(scene, part, owner)):
         return owner
     same = reader is not None and reader.function_id == place.function_id
     return owner if same and owner in map(ast.unparse, returns(function)) else ""
@@ -157,24 +157,35 @@ def _of_itself(function: Function, statement: ast.AST | None, owner: str, tensor
 def _is_of_loop(scene: Scene, part: FreedPart, owner: str) -> bool:
     """Whether a caller hands in what a loop around it goes through, or the failing line stands in a
     loop that goes through what has the function's name for it."""
-    for place in (*(() if part.binding is None else part.binding.path[:-1]), scene.place):
-        source, statement = scene.program.source_at(place), scene.program.statement_at(place)
-        if source is None or statement is None:
-            continue
-        loops = (loop for loop in source.around(statement) if isinstance(loop, ast.For))
-        each = {n.id for loop in loops for n in _names(loop.target)}
-        calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
-        given = {n.id for call in calls for arg in call.args for n in _names(arg)}
-        if each & (given | {owner} if place == scene.place else given):
+    failing = scene.program.statement_at(scene.place)
+    for statement, around in _calling(scene, part):
+        each = {n.id for loop in around if isinstance(loop, ast.For) for n in _names(loop.target)}
+        if each & (_given(statement) | ({owner} if statement is failing else set())):
             return True
     return False
 
 
-def _is_of_package(scene: Scene, name: str) -> bool:
-    """Whether what the program calls so is an object of a package's class that is no module: a
-    batch of a data set."""
-    found = live_object(scene, name)
-    return is_of_package(type(found)) and not is_a(found, torch.nn.Module)
+def _is_of_package(scene: Scene, part: FreedPart, owner: str) -> bool:
+    """Whether what a caller hands in, or the program calls as the function does, is an object of a
+    package's class that is no module: a batch of a data set."""
+    named = {owner, *(name for statement, _ in _calling(scene, part) for name in _given(statement))}
+    found = (live_object(scene, name) for name in named)
+    return any(is_of_package(type(f)) and not is_a(f, torch.nn.Module) for f in found)
+
+
+def _calling(scene: Scene, part: FreedPart) -> Iterator[tuple[ast.stmt, list[ast.AST]]]:
+    """The statements that led to what keeps the old value, and the failing one, with what each
+    stands in."""
+    for place in (*(() if part.binding is None else part.binding.path[:-1]), scene.place):
+        source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+        if source is not None and statement is not None:
+            yield statement, [*source.around(statement)]
+
+
+def _given(statement: ast.stmt) -> set[str]:
+    """The names in the arguments of a statement's calls."""
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
+    return {n.id for call in calls for arg in call.args for n in _names(arg)}
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
