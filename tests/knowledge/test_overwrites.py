@@ -89,6 +89,14 @@ PROGRAMS = {
         "u", "nxt[1:-1] = cur[1:-1] + r * cur[:-2] * cur[2:]",
         "        b = b.clone()\n        advance(a, b, r)",
     ),
+    "an attribute under a local name": (
+        "class Cell:\n    def __init__(self):\n        self.state = torch.zeros(4)\n"
+        "    def step(self, x):\n        s = self.state\n        s.mul_(0.5).add_(x)\n"
+        "        return s.square().sum()\n",
+        "cell = Cell()\ncost = sum(cell.step(w * k) for k in range(3))\ncost.backward()",
+        "s", "s.mul_(0.5).add_(x)",
+        "        s = s.mul(0.5).add(x)\n        self.state = s",
+    ),
 }  # fmt: skip
 
 
@@ -105,6 +113,30 @@ def test_program(name: str, watched: bool) -> None:
     new = edited(cells, found.rewrites[0])
     assert wanted in "\n".join(new)
     torch.testing.assert_close(run(new)["w"].grad, _meant(cells))
+
+
+@pytest.mark.parametrize(
+    ("kept", "stored"),
+    [
+        ("{'a': torch.zeros(4)}, 'a'", True),
+        ("[torch.zeros(4)], 0", True),
+        ("(torch.zeros(4),), 0", False),
+        ("torch.zeros(2, 4), 0", False),
+    ],
+)
+def test_a_container_gets_the_new_value_of_what_is_taken_from_it(kept: str, stored: bool) -> None:
+    cells = (
+        START + "def moved(p, held, k):\n    v = held[k]\n    v.mul_(0.5).add_(p.cos())\n"
+        "    return p - w * v\n",
+        f"p, held, k = torch.ones(4), {kept}\nfor _ in range(2):\n    p = moved(p, held, k)\n"
+        "p.sum().backward()",
+    )
+    found = play(cells, watched=False).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    new = edited(cells, found.rewrites[0])
+    assert ("    held[k] = v" in new[0]) is stored
+    if stored:
+        torch.testing.assert_close(run(new)["w"].grad, _meant(cells))
 
 
 def _meant(cells: tuple[str, ...]) -> torch.Tensor:
