@@ -380,6 +380,45 @@ def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
     assert ("h = h * mask" in "".join(changed)) is shown
 
 
+ATTENTION = """import torch
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.processor = torch.nn.Linear(4, 4), None
+    def scores(self, x):
+        return self.lin(x).softmax(-1)
+    def forward(self, x):
+        return eval('self.processor(self, x)', {'self': self, 'x': x})
+"""
+
+
+@pytest.mark.parametrize("written", ["probs", "other"])
+def test_a_write_in_a_callback_is_told_by_what_the_callback_keeps(
+    tmp_path: Path, written: str
+) -> None:
+    cells = (
+        START + "from attnlib import Attention\nclass Boost:\n    def __init__(self):\n"
+        "        self.maps = []\n    def __call__(self, attn, x):\n"
+        "        probs = attn.scores(x)\n        other = attn.scores(2 * x)\n"
+        f"        {written}[:, 1] *= 2\n        self.maps.append(probs)\n"
+        "        return probs @ x\n",
+        "boost, attn = Boost(), Attention()\nattn.processor = boost",
+        "attn(torch.rand(4, 4))\n"
+        + "eval('boost.maps[0].mul_(2)')\n" * (written == "other")
+        + "boost.maps[0].square().sum().backward()",
+    )
+    with installed(tmp_path, "attnlib", ATTENTION):
+        found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    changed, saved = (found.finding.place(w) for w in (What.CHANGED, What.SAVED))
+    if written == "other":
+        assert changed is None
+        return
+    assert changed is not None and changed.source == "probs[:, 1] *= 2"
+    assert saved is not None and saved.source == "probs = attn.scores(x)"
+    assert "probs = probs.clone()" in edited(cells, found.rewrites[0])[0]
+
+
 SLOTS = """import torch
 from torch import nn
 class Slots:
