@@ -50,9 +50,7 @@ def _keeps(function: Function, name: str, kept: Collection[str]) -> bool:
     """Whether a function puts what it calls `name` under one of the names: `self.maps.append(p)`,
     `self.last = p`."""
     for node in ast.walk(function):
-        pairs = [
-            (t, v) for t, v in _assigned(node) if isinstance(t, (ast.Attribute, ast.Subscript))
-        ]
+        pairs = [pair for pair in _assigned(node) if not isinstance(pair[0], ast.Name)]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             pairs += [(node.func.value, value) for value in node.args]
         for holder, value in pairs:
