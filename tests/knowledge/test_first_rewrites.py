@@ -478,6 +478,22 @@ turned(lin(torch.ones(3, 4)), 0.6, 0.8).square().mean().backward()
         ),
     ),
     Program(
+        "a function hands out the parts of what it is given, in a loop",
+        """
+lin = nn.Linear(4, 6)
+def parts_of(x, sizes):
+    yield from x.split(sizes)
+# %%
+total = 0.0
+for part in parts_of(lin(torch.randn(5, 4)), [2, 3]):
+    part -= part.mean(0)
+    total = total + part.square().mean()
+total.backward()
+""",
+        "multi_view_written",
+        ("part = part - part.mean(0)",),
+    ),
+    Program(
         "a tuple of views is scaled in a loop",
         """
 lin = nn.Linear(4, 6)

@@ -89,6 +89,14 @@ PROGRAMS = {
         "u", "nxt[1:-1] = cur[1:-1] + r * cur[:-2] * cur[2:]",
         "        b = b.clone()\n        advance(a, b, r)",
     ),
+    "an attribute under a local name": (
+        "class Cell:\n    def __init__(self):\n        self.state = torch.zeros(4)\n"
+        "    def step(self, x):\n        s = self.state\n        s.mul_(0.5).add_(x)\n"
+        "        return s.square().sum()\n",
+        "cell = Cell()\ncost = sum(cell.step(w * k) for k in range(3))\ncost.backward()",
+        "s", "s.mul_(0.5).add_(x)",
+        "        s = s.mul(0.5).add(x)\n        self.state = s",
+    ),
 }  # fmt: skip
 
 
@@ -105,6 +113,30 @@ def test_program(name: str, watched: bool) -> None:
     new = edited(cells, found.rewrites[0])
     assert wanted in "\n".join(new)
     torch.testing.assert_close(run(new)["w"].grad, _meant(cells))
+
+
+@pytest.mark.parametrize(
+    ("kept", "stored"),
+    [
+        ("{'a': torch.zeros(4)}, 'a'", True),
+        ("[torch.zeros(4)], 0", True),
+        ("(torch.zeros(4),), 0", False),
+        ("torch.zeros(2, 4), 0", False),
+    ],
+)
+def test_a_container_gets_the_new_value_of_what_is_taken_from_it(kept: str, stored: bool) -> None:
+    cells = (
+        START + "def moved(p, held, k):\n    v = held[k]\n    v.mul_(0.5).add_(p.cos())\n"
+        "    return p - w * v\n",
+        f"p, held, k = torch.ones(4), {kept}\nfor _ in range(2):\n    p = moved(p, held, k)\n"
+        "p.sum().backward()",
+    )
+    found = play(cells, watched=False).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    new = edited(cells, found.rewrites[0])
+    assert ("    held[k] = v" in new[0]) is stored
+    if stored:
+        torch.testing.assert_close(run(new)["w"].grad, _meant(cells))
 
 
 def _meant(cells: tuple[str, ...]) -> torch.Tensor:
@@ -346,6 +378,45 @@ def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
     assert found.diagnosis.finding.variant == "write_unknown"
     changed = [edited(cells, r)[1] for r in found.diagnosis.rewrites]
     assert ("h = h * mask" in "".join(changed)) is shown
+
+
+ATTENTION = """import torch
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.processor = torch.nn.Linear(4, 4), None
+    def scores(self, x):
+        return self.lin(x).softmax(-1)
+    def forward(self, x):
+        return eval('self.processor(self, x)', {'self': self, 'x': x})
+"""
+
+
+@pytest.mark.parametrize("written", ["probs", "other"])
+def test_a_write_in_a_callback_is_told_by_what_the_callback_keeps(
+    tmp_path: Path, written: str
+) -> None:
+    cells = (
+        START + "from attnlib import Attention\nclass Boost:\n    def __init__(self):\n"
+        "        self.maps = []\n    def __call__(self, attn, x):\n"
+        "        probs = attn.scores(x)\n        other = attn.scores(2 * x)\n"
+        f"        {written}[:, 1] *= 2\n        self.maps.append(probs)\n"
+        "        return probs @ x\n",
+        "boost, attn = Boost(), Attention()\nattn.processor = boost",
+        "attn(torch.rand(4, 4))\n"
+        + "eval('boost.maps[0].mul_(2)')\n" * (written == "other")
+        + "boost.maps[0].square().sum().backward()",
+    )
+    with installed(tmp_path, "attnlib", ATTENTION):
+        found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    changed, saved = (found.finding.place(w) for w in (What.CHANGED, What.SAVED))
+    if written == "other":
+        assert changed is None
+        return
+    assert changed is not None and changed.source == "probs[:, 1] *= 2"
+    assert saved is not None and saved.source == "probs = attn.scores(x)"
+    assert "probs = probs.clone()" in edited(cells, found.rewrites[0])[0]
 
 
 SLOTS = """import torch

@@ -107,8 +107,8 @@ def _not_run(scene: Scene, saved: SavedTensor) -> Handed:
     if scene.history.certainty is not Certainty.INFERRED or _is_trained(saved.tensor):
         return Handed()
     told = handed(scene, saved)
-    write = None if told.writes else write_in_callback(scene)
-    return told if write is None else Handed((write,), told.saver)
+    called = Handed() if told.writes else write_in_callback(scene, saved)
+    return Handed(told.writes or called.writes, told.saver or called.saver)
 
 
 def _step_since(

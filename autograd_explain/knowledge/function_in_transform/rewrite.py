@@ -10,10 +10,6 @@ from .by_backward import by_backward
 from .diagnose import Details
 
 
-def _by_backward(site: Site[Details]) -> Edits | None:
-    return by_backward(site.program, site.details.entered)
-
-
 def _set_apart(site: Site[Details]) -> Edits | None:
     details = site.details
     return context_apart(site.program, details.forward, details.tensors, details.batched)
@@ -28,5 +24,5 @@ def _generated(site: Site[Details]) -> Edits | None:
 propose: Propose[Details] = by_table(
     Fix("setup_context", _set_apart, when=lambda d: d.forward is not None),
     Fix("generate_rule", _generated, when=lambda d: d.batching),
-    Fix("by_backward", _by_backward, when=lambda d: bool(d.entered)),
+    Fix("by_backward", lambda s: by_backward(s.program, s.details.entered)),
 )

@@ -149,7 +149,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
         details=Details(
             tensor=culprit.names[0] if culprit.names else "",
             maker=scene.place_at(found.maker),
-            write=_write(found),
+            write=_write(scene, found),
             base_read_later=any(_base_reads(scene, found)),
             sets_values=_sets_values(scene, found),
             in_tuple=in_tuple,
@@ -174,10 +174,10 @@ def _owner(scene: Scene, module: str) -> str:
     return next((module[:end] for end in ends if module[:end] in named), "")
 
 
-def _write(found: ViewWrite) -> Write:
+def _write(scene: Scene, found: ViewWrite) -> Write:
     if found.module:
         return Write.MODULE
-    return Write.ROW if _is_loop(found) else Write.PART
+    return Write.ROW if _is_loop(scene, found) else Write.PART
 
 
 def _base_reads(scene: Scene, found: ViewWrite) -> Iterator[ast.Name | ast.Attribute]:
@@ -210,16 +210,17 @@ def _sets_values(scene: Scene, found: ViewWrite) -> bool:
     return not on and replace(write, leaf=value).sets_values
 
 
-def _is_loop(found: ViewWrite) -> bool:
-    """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself."""
-    maker = found.maker
-    if maker is None or maker.called in base_write.MAKES_PARTS:
+def _is_loop(scene: Scene, found: ViewWrite) -> bool:
+    """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself,
+    and what a function cut with `split` torch says to be of that."""
+    maker, said = found.maker, scene.match.captures.get("op", "Unbind")
+    if maker is None or maker.called in base_write.MAKES_PARTS or not said.startswith("Unbind"):
         return False
     return bool(maker.path) and maker.path[0] is Each.ITEM
 
 
 def _variant(scene: Scene, found: ViewWrite) -> str:
-    return _of_function(scene) or ("loop" if _is_loop(found) else "")
+    return _of_function(scene) or ("loop" if _is_loop(scene, found) else "")
 
 
 def _of_function(scene: Scene) -> str:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.model import Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Proposal
+from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
 from autograd_explain.rewrite.analysis.effects import can_rebind, read_later, used_names
 from autograd_explain.rewrite.analysis.inplace_writes import base_of, is_view, written_in
 from autograd_explain.rewrite.engine.cst_tools import (
@@ -48,18 +48,11 @@ from .diagnose import Details, Write
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
-def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    details = finding.details
-    write = finding.place(What.CHANGED) or finding.place(What.CAUSE)
-    if write is None:
-        return
-    seen = set()
-    for fix, edits in _fixes(details, program, write):
-        if edits and edits not in seen:
-            seen.add(edits)
-            changes = fix == "out_of_place" and details.write is Write.BASE
-            safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
-            yield Proposal(fix, edits, safety)
+def _proposed(site: Site[Details]) -> Iterator[Proposal]:
+    write = site.finding.place(What.CHANGED) or site.place
+    for fix, edits in _fixes(site.details, site.program, write):
+        changes = fix == "out_of_place" and site.details.write is Write.BASE
+        yield from (differing if changes else same)(fix, edits)
 
 
 def _fixes(details: Details, program: Program, write: Place) -> Fixes:
@@ -113,14 +106,11 @@ def _of_module(details: Details, program: Program, write: Place) -> Fixes:
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
-    together = None
-    if maker is not None:
-        # `for part in x.chunk(2):` gives x its new value, so that who reads x later sees it.
-        head = isinstance(program.statement_at(maker), ast.For) and maker.line != write.line
-        if head or not details.base_read_later:
-            yield "collect", collected_loop(program, write, tensor)
-        if details.base_read_later:
-            together = _put_together(program, write, maker, tensor)
+    # `for part in x.chunk(2):` gives x its new value, so that who reads x later sees it.
+    head = maker and isinstance(program.statement_at(maker), ast.For) and maker.line != write.line
+    if maker is not None and (head or not details.base_read_later):
+        yield "collect", collected_loop(program, write, tensor)
+    together = _put_together(program, write, maker, tensor) if details.base_read_later else None
     yield "out_of_place", together or _new_tensor(program, write, maker, tensor, fixed)
     yield "out_of_place", None if fixed else functional_write(program, write)
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
@@ -137,7 +127,7 @@ def _new_tensor(
     return then(program, listed, partial(out_of_place, target=tensor), write)
 
 
-def _put_together(program: Program, write: Place, maker: Place, tensor: str) -> Edits | None:
+def _put_together(program: Program, write: Place, maker: Place | None, tensor: str) -> Edits | None:
     """New tensors for the views that one unpacking made, and behind the last write of them what
     they were parts of made of them again: who reads it there is to see what was written."""
     tree, made = statement_at(program, maker)
@@ -186,3 +176,6 @@ def _unread_whole(tree: Tree, made: Statement, kind: str) -> bool:
     """Whether the statement splits a value, `a, b = x.chunk(2)`, that nobody reads after it."""
     whole = called_on(made.value, kind) if isinstance(made, cst.Assign) else None
     return isinstance(whole, cst.Name) and not read_later(tree, made, whole.value)
+
+
+propose: Propose[Details] = by_table(_proposed, at=What.FAILED)

@@ -27,6 +27,7 @@ from autograd_explain.program import last_name
 from .handed_down import handed_down
 from .holder_handed import holder_handed
 from .inner_layer import inner_layer
+from .other_owner import other_owner
 from .untrained import untrained_call
 
 PATTERNS = (
@@ -76,6 +77,7 @@ class Details:
     #: where each of several savers read it, and as what
     operands: tuple[tuple[Place, str], ...] = ()
     gains_graph: bool = False  #: it had no graph until it was written
+    owner: str = ""  #: where else the written tensor is kept: `self.state` of `s = self.state`
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -139,6 +141,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         operands=read_operands(scene, found, names),
         tuples=_tuples(scene, guilty, further),
         gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
+        owner=other_owner(scene, found),
     )
 
 

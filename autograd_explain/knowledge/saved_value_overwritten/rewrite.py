@@ -33,6 +33,7 @@ from autograd_explain.rewrite.transforms.inplace_modules import module_not_inpla
 from autograd_explain.rewrite.transforms.move_statement import move_after, move_before
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 from autograd_explain.rewrite.transforms.recompute import assigned_again
+from autograd_explain.rewrite.transforms.spot import Spot
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details
@@ -43,6 +44,7 @@ from .tuple_element import tuple_rebuilt
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
+_NEW = ("out_of_place", "functional_write")
 _INTENDED = ("move_write", "assign_again", "detach_untrained")
 
 
@@ -76,13 +78,23 @@ def _with_further_writes(site: Site[Details]) -> Fixes:
     """Each candidate with the other overwritten tensors spared as well, where that can be done; a
     copy may do alone."""
     anew = partial(_anew, site.details.tuples)
-    for fix, edits in _candidates(site):
-        whole = edits
+    for fix, found in _candidates(site):
+        edits = whole = _stored(site, found) if fix in _NEW else found
         for write in site.details.further:
             whole = then(site.program, whole, anew, replace(write, span=None))
         yield fix, whole
         if whole is None or fix.startswith("clone"):
             yield fix, edits
+
+
+def _stored(site: Site[Details], edits: Edits | None) -> Edits | None:
+    """`v = v * mu`, and behind it `velocity[k] = v`: who reads it there is to see the new value."""
+    write, stored = site.finding.place(What.CHANGED), "{owner} = {v}"
+    parts = {"owner": site.details.owner, "v": site.details.target}
+    if not site.details.owner or write is None:
+        return edits
+    line = replace(write, span=None)
+    return then(site.program, edits, lambda p, at: Spot(p, at).behind(stored, **parts), line)
 
 
 def _anew(tuples: Mapping[str, int], program: Program, place: Place) -> Edits | None:
@@ -141,7 +153,7 @@ def _at_the_write(site: Site[Details], place: Place) -> Fixes:
         yield "not_inplace", module_not_inplace(site.program, place)
         yield "out_of_place", out_of_place(site.program, place)
     elif changes_argument(site.program, place, target):
-        yield from _for_the_caller(site, place, target)
+        yield from _for_the_caller(site, place, name)
     else:
         yield from _in_place_of_the_write(site, place, write, target)
 
@@ -176,10 +188,9 @@ def _new_tensor(site: Site[Details], place: Place, target: ast.expr, part: bool)
     yield "functional_write", copied or clone_before_write(site.program, place, name)
 
 
-def _for_the_caller(site: Site[Details], place: Place, target: ast.expr) -> Fixes:
+def _for_the_caller(site: Site[Details], place: Place, name: str) -> Fixes:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
-    assert isinstance(target, ast.Name)
-    copied = _clone_for_call(site, place, target.id)
+    copied = _clone_for_call(site, place, name)
     yield "clone_argument", copied
     if site.details.savers == 1:
         yield from _at_the_saver(site)
