@@ -41,6 +41,24 @@ def test_what_a_library_copies() -> None:
     run(new)
 
 
+@pytest.mark.parametrize(
+    ("read", "kept"),
+    [
+        ("    def shown(self):\n        return self.tokens.mean().item()\n", True),
+        ("    def shown(self):\n        return self.tokens.abs().mean()\n", False),  # a penalty
+    ],
+)
+def test_a_pass_goes_on_with_what_it_stores_without_its_graph(read: str, kept: bool) -> None:
+    new = "        tokens = self.body(x)\n        self.tokens = tokens.detach()\n"
+    start, _, end = MODEL.partition("    def second")
+    cells = cells_of(start + read + end[end.index("model =") :])
+    found = explained(cells)
+    repaired = edited(cells, found.rewrites[0])
+    assert (new + "        return self.head(tokens)\n" in repaired[0]) is kept
+    assert ("model.tokens = None" in repaired[-1]) is not kept
+    run(repaired)
+
+
 MEMOISED = """# %%
 import copy
 import torch

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from knowledge.played import added, edited, explained
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.model import What
 
@@ -28,3 +32,63 @@ def test_the_update_of_a_loop_is_blamed() -> None:
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["x.requires_grad_()"]
     run(repaired)
+
+
+SWITCHED = """import torch
+from torch import nn
+from parts import Two
+torch.manual_seed(0)
+model = Two()
+weights = {name: list(part.parameters()) for name, part in model.parts.items()}
+def through(name, x):
+    model.activate(name)
+    return model(x)
+"""
+PARTS = """import torch
+from torch import nn
+def _set_requires_grad(part, flag):
+    for p in part.parameters():
+        p.requires_grad = flag
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleDict({"a": nn.Linear(2, 2), "b": nn.Linear(2, 2)})
+        self.active = "a"
+    def activate(self, name):
+        self.active = name
+        self.switch()
+    def switch(self):
+        for name, part in self.parts.items():
+            _set_requires_grad(part, name == self.active)
+    def forward(self, x):
+        return self.parts[self.active](x)
+"""
+OF_A = "torch.autograd.grad(loss, weights['a'])"
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "again"),
+    [
+        ("loss = through('b', through('a', x)).sum()\n", "model.activate(name)", True),
+        (
+            "loss = through('a', x).sum()\nmodel.parts['a'].requires_grad_(False)\n",
+            "model.parts['a'].requires_grad_(False)",
+            True,
+        ),
+        ("loss = through('b', x).sum()\n", f"grads = {OF_A}", False),  # frozen all the time
+    ],
+)
+def test_what_was_switched_off_behind_the_forward_pass(
+    tmp_path: Path, lines: str, line: str, again: bool
+) -> None:
+    cells = (SWITCHED, f"x = torch.rand(3, 2)\n{lines}grads = {OF_A}\n")
+    with installed(tmp_path, "parts", PARTS):
+        found = explained(cells)
+        place = found.finding.place(What.CAUSE)
+        assert place is not None and place.source == line
+        assert (found.finding.variant == "switched") is again
+        repaired = edited(cells, found.rewrites[0])
+        asked = "torch.autograd.grad(loss, [p.requires_grad_() for p in weights['a']])"
+        assert (asked in repaired[1]) is again
+        if again:
+            run(repaired)

@@ -30,6 +30,19 @@ class Trainer:
             self.model.training_step(batch).backward()
             self.opt.step()
 
+class Scored:
+    def __init__(self):
+        self._value = None
+    def add(self, x):
+        self._value = None
+    def result(self):
+        if self._value is not None:
+            return self._value
+        self._value = self.compute()
+        return self._value
+    def move(self, device):
+        self._value = None if self._value is None else self._value.to(device)
+
 class Unseen:
     def __init__(self, model):
         self.model = model
@@ -655,6 +668,29 @@ for _ in range(3):
         "net.conv._cache",
         "return self.conv(x, self.edge.exp())",
         ["net.conv._cache = None"],
+    ),
+    "an object of the user's hands out what a package's base class has kept": (
+        """
+class Calibration(Scored):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.seen = nn.Parameter(torch.ones(3)), []
+    def add(self, x):
+        super().add(x)
+        self.seen.append(x)
+    def compute(self):
+        return (torch.cat(self.seen) * self.scale.exp()).square().mean()
+fitted = Calibration()
+fitted.add(torch.rand(2, 3))
+opt = torch.optim.SGD([fitted.scale], lr=0.1)
+# %%
+for _ in range(3):
+    loss = fitted.result()
+"""
+        + STEPS,
+        "fitted._value",
+        "loss = fitted.result()",
+        ["fitted._value = None"],
     ),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from knowledge.played import edited, play
+from knowledge.test_cases import run
 from knowledge.test_partial_cuts import played
 from notebook import installed
 
@@ -134,3 +135,30 @@ def test_a_loss_from_outside_is_not_put_down_to_the_decorator() -> None:
     )
     found = play(cells).diagnosis
     assert found is not None and found.finding.cause == "graph_cut"
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_a_library_decides_by_an_option_whether_code_of_the_users_is_recorded(
+    tmp_path: Path, records: bool
+) -> None:
+    library = (
+        "import torch\nclass Meter:\n    records = False\n"
+        "    def run(self, x):\n        with torch.set_grad_enabled(self.records):\n"
+        "            self.update(x)\n"
+    )
+    cells = (
+        "import torch, meters\nnet = torch.nn.Linear(2, 1)\nclass Slope(meters.Meter):\n"
+        f"    records = {records}\n    def update(self, points):\n"
+        "        x = points.clone().requires_grad_()\n        u = net(x).square()\n"
+        "        (du,) = torch.autograd.grad(u.sum(), x, create_graph=True)\n"
+        "        self.slope = torch.autograd.grad(du.sum(), x)[0].norm()\n",
+        "meter = Slope()\nmeter.run(torch.rand(4, 2))\n",
+    )
+    with installed(tmp_path, "meters", library):
+        found = play(cells).diagnosis
+        assert (found is None) is records
+        if found is not None:
+            assert (found.finding.cause, found.finding.variant) == ("grad_mode_off", "library")
+            new = edited(cells, found.rewrites[0])
+            run(new)
+            assert "x.requires_grad_()" not in new[0]

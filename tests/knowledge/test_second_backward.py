@@ -1143,6 +1143,55 @@ PROGRAMS["after torch.compile"] = (
     *PROGRAMS["cached property"][1:],
 )
 
+PROGRAMS["parts of what a rollout keeps"] = (
+    """
+critic = nn.Linear(3, 1)
+opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+def targets(data):
+    value = critic(data["x"]).squeeze(1)
+    advantage = torch.rand(6) - value * value.exp()
+    return advantage, advantage + value
+def parts(data):
+    flat = {k: v.reshape(6, -1) for k, v in data.items()}
+    for index in torch.arange(6).chunk(2):
+        yield {k: v[index] for k, v in flat.items()}
+def update(data):
+    for _ in range(2):
+        for part in parts(data):
+            loss = ((critic(part["x"]) - part["target"]) * part["advantage"]).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+for _ in range(2):
+    data = {"x": torch.rand(6, 3)}
+    data["advantage"], data["target"] = targets(data)
+    update(data)
+""",
+    "second_backward",
+    "computed_once",
+    "    data['target'] = data['target'].detach()",
+)
+PROGRAMS["parts of what has to be trained"] = (
+    """
+encoder, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+def train(features):
+    for _ in range(2):
+        flat = features.view(-1, 4)
+        for index in torch.arange(6).chunk(2):
+            loss = head(flat[index]).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+for _ in range(2):
+    features = encoder(torch.rand(2, 3, 3)).exp()
+    train(features)
+""",
+    "second_backward",
+    "computed_once",
+    "",
+)
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:

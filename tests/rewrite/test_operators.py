@@ -28,7 +28,6 @@ EDITS = [
     ("out_of_place", "x.add_(1)", "x = x.add(1)"),
     ("out_of_place", "y = F.relu(x, inplace=True)", "y = F.relu(x, inplace=False)"),
     ("no_grad", "w -= 0.1 * g", "with torch.no_grad():"),
-    ("no_grad_function", "def f(x):\n    return x", "@torch.no_grad()"),
     ("with_graph", "with torch.no_grad():\n    a = w", "a = w"),
     ("repeat", "f(x)\ng(y)", "g(y)\nf(x)\ng(y)"),
     ("compute_again", "y = f(x)\nstep()\ny.backward()", "step()\ny = f(x)"),

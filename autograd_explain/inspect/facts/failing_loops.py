@@ -75,6 +75,17 @@ class FailingLoops:
                 return inner is not None and made.line < inner.first
         return False
 
+    def called_after(self, moment: TraceEvent) -> bool:
+        """Whether a moment came before the call, in the text of the same round, of a function whose
+        loop failed: `for …: data = collect(); update(data)`."""
+        for level, (made, failed) in enumerate(zip(moment.path, self.path, strict=False)):
+            if made.function_id != failed.function_id:
+                return False
+            if made.line != failed.line:
+                inner = any(self.around(place) for place in self.path[level + 1 :])
+                return inner and made.line < failed.line
+        return False
+
     def around(self, place: Place) -> Loop | None:
         """The innermost loop that holds a place."""
         around = (loop for loop in self.loops if loop.holds(place))

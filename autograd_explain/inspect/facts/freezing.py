@@ -95,6 +95,14 @@ def freezers_of(scene: Scene) -> Iterator[ExprAt]:
     return (spot for spot, flag in _flags_set(scene) if _is_false(flag))
 
 
+def freezer_of(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
+    """The newest of these that froze a tensor: it alone, or what holds it."""
+    for spot in freezers_of(scene):
+        if any(v is tensor or _holds(v, {id(tensor)}) for v in _frozen_by(scene, spot)):
+            return spot
+    return None
+
+
 def _flags_set(scene: Scene) -> Iterator[tuple[ExprAt, ast.expr]]:
     """The objects whose flag is set, with what it is set to."""
     for source, node in scene.index.nodes(ast.AST, newest_first=True):

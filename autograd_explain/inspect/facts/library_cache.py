@@ -33,9 +33,21 @@ def options_of(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place
                 yield scene.slicer.place(scene.slicer.at(source, call)), given.arg
 
 
+def keeps_for(owner: Any, attribute: str) -> type | None:
+    """The class of a package that gives the attribute of an object its values: the object's own,
+    or one that the user's class is derived from."""
+    kind = type(owner)
+    if is_of_package(kind):
+        return kind
+    setting = (k for k in bases(kind) if k is not torch.nn.Module and any(setters(k, attribute)))
+    first = next(setting, None)
+    return first if first is not None and is_of_package(first) else None
+
+
 def is_cache(owner: Any, attribute: str) -> bool:
-    """Whether the class sets the attribute to None, and else to what is not computed from it."""
-    tree = parsed(type(owner))
+    """Whether the class sets the attribute to None, and else to what is not computed from it, or
+    hands it out as it is where it is not None."""
+    tree = parsed(keeps_for(owner, attribute) or type(owner))
     if tree is None:
         return False
     pairs = [
@@ -46,14 +58,24 @@ def is_cache(owner: Any, attribute: str) -> bool:
         if isinstance(target, ast.Attribute) and target.attr == attribute
     ]
     empty = [v for _, v in pairs if isinstance(v, ast.Constant) and v.value is None]
-    asked = any(
-        isinstance(n, ast.Compare)
-        and isinstance(n.ops[0], (ast.Is, ast.IsNot))
-        and getattr(n.left, "attr", "") == attribute
+    asked = [n for n in ast.walk(tree) if isinstance(n, ast.Compare) and _asks(n, attribute)]
+    itself = any(getattr(n, "attr", "") == attribute for _, v in pairs for n in ast.walk(v))
+    handed_out = any(
+        isinstance(n, ast.If)
+        and n.test in asked
+        and any(isinstance(s, ast.Return) and _is_of(s.value, attribute) for s in n.body)
         for n in ast.walk(tree)
     )
-    itself = any(getattr(n, "attr", "") == attribute for _, v in pairs for n in ast.walk(v))
-    return bool(empty) and asked and not itself and len(pairs) > len(empty)
+    computes = handed_out or not itself
+    return bool(empty) and bool(asked) and computes and len(pairs) > len(empty)
+
+
+def _asks(test: ast.Compare, attribute: str) -> bool:
+    return isinstance(test.ops[0], (ast.Is, ast.IsNot)) and _is_of(test.left, attribute)
+
+
+def _is_of(node: ast.expr | None, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute
 
 
 def setters(kind: type, attribute: str) -> Iterator[tuple[ast.FunctionDef, list[ast.expr]]]:

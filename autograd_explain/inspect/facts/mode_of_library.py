@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from ...arguments import parameters
+from ...arguments import parameters, values_given
 from ...incident import LiveFrame
 from ...model import Place
 from ...program import Source, called_name, is_installed, last_name, library_source
 from ...program_index import index_of
 from ..dataflow.grad_mode import turned_on_around
+from ..dataflow.safe_lookup import MISSING, evaluate
 from ..scene import Scene
 
 _MODES = {
@@ -90,7 +91,7 @@ def _heads(node: ast.With | ast.FunctionDef) -> list[ast.expr]:
 
 def _kind(manager: ast.expr, values: Mapping[str, Any]) -> str:
     """`torch.no_grad()`, and `switch()` where a local name holds `torch.no_grad` or a method of an
-    object of it."""
+    object of it; `set_grad_enabled(self.trains)` is what it was given, where that is known."""
     if not isinstance(manager, ast.Call):
         return ""
     name = called_name(manager)
@@ -98,9 +99,17 @@ def _kind(manager: ast.expr, values: Mapping[str, Any]) -> str:
         held = values[name]
         owner = getattr(held, "__self__", None)
         return next((k for c, k in _MODES.items() if held is c or type(owner) is c), "")
-    if name == "inference_mode" and (manager.args or manager.keywords):
-        return "set_grad_enabled"  # what it was given decides
-    return name if name in _MODES.values() else ""
+    given = values_given(manager)
+    if name not in ("inference_mode", "set_grad_enabled") or not given:
+        return name if name in _MODES.values() else ""
+    said = evaluate(given[0], lambda n: values.get(n.id, MISSING))
+    if type(said) is not bool:
+        return "set_grad_enabled"
+    records = said is (name == "set_grad_enabled")
+    return "enable_grad" if records else _OFF_BY[name]
+
+
+_OFF_BY = {"inference_mode": "inference_mode", "set_grad_enabled": "no_grad"}
 
 
 def options_behind(scene: Scene, line: Place | None) -> tuple[tuple[Place, str], ...]:

@@ -6,14 +6,15 @@ import ast
 import inspect
 import types
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ...isolation.type_checks import class_attribute
 from ...model import Place
-from ...program import Source, is_installed
+from ...program import Source, called_name, is_installed
+from ..live.class_source import function_node
 from ..scene import Scene
 
+_CALLS = 2  #: that a method leaves the setting of flags to
 _PAIRS = (("disable", "enable"), ("enable", "disable"))
 
 
@@ -60,20 +61,38 @@ def switch_not_taken_back(scene: Scene) -> tuple[Place, str] | None:
     return next(((one.place, one.opposite) for one in came_first), None)
 
 
+def flags_set_before(scene: Scene) -> Place | None:
+    """The newest call of a library's method that sets `requires_grad`, which may have run before
+    what failed."""
+    for source, node, _, functions in _statements(scene):
+        if _leads_to_flags(scene, functions, _CALLS) and _came_first(scene, source, node):
+            return source.place(node.lineno, None, node)
+    return None
+
+
 def _one_way(scene: Scene) -> Iterator[_OneWay]:
     """All of them, the newest first."""
     made = {ast.unparse(node) for _, node in scene.index.nodes(ast.Call)}
-    for source, node in scene.index.nodes(ast.Expr, newest_first=True):
-        call = node.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            continue
-        method = call.func.attr
-        functions = tuple(_of_packages(scene, method))
+    for source, node, method, functions in _statements(scene):
         place = source.place(node.lineno, None, node)
-        other = opposite_method(scene, place) if functions else ""
+        other, call = opposite_method(scene, place), node.value
+        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
         back = ast.Call(ast.Attribute(call.func.value, other), call.args, call.keywords)
         if other and ast.unparse(back) not in made:
             yield _OneWay(source, node, method, functions, place, other)
+
+
+def _statements(
+    scene: Scene,
+) -> Iterator[tuple[Source, ast.Expr, str, tuple[types.FunctionType, ...]]]:
+    """The statements that call a method which packages define, the newest first, with its name and
+    the packages' functions."""
+    for source, node in scene.index.nodes(ast.Expr, newest_first=True):
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            functions = tuple(_of_packages(scene, call.func.attr))
+            if functions:
+                yield source, node, call.func.attr, functions
 
 
 def _of_packages(scene: Scene, method: str) -> Iterator[types.FunctionType]:
@@ -86,10 +105,29 @@ def _of_packages(scene: Scene, method: str) -> Iterator[types.FunctionType]:
             yield inner
 
 
+def _leads_to_flags(scene: Scene, functions: tuple[types.FunctionType, ...], calls: int) -> bool:
+    """Whether one of these methods sets flags, or calls one by a name that packages' modules have
+    for a method that does."""
+    if any(map(_sets_flags, functions)):
+        return True
+    texts = (function_node(f) for f in functions if calls)
+    nodes = (n for text in texts if text is not None for n in ast.walk(text))
+    functions_called = (n.func for n in nodes if isinstance(n, ast.Call))
+    names = {f.attr for f in functions_called if isinstance(f, ast.Attribute)}
+    named = (tuple(_of_packages(scene, name)) for name in sorted(names))
+    return any(_leads_to_flags(scene, found, calls - 1) for found in named if found)
+
+
 def _sets_flags(method: types.FunctionType) -> bool:
-    with suppress(OSError, TypeError):
-        return ".requires_grad = " in inspect.getsource(method)
-    return False
+    """Whether a method sets the attribute, or calls what is named after that."""
+    text = function_node(method)
+    nodes = () if text is None else ast.walk(text)
+    return any(
+        any(getattr(t, "attr", "") == "requires_grad" for t in n.targets)
+        if isinstance(n, ast.Assign)
+        else isinstance(n, ast.Call) and "requires_grad" in (called_name(n) or "")
+        for n in nodes
+    )
 
 
 def _came_first(scene: Scene, source: Source, node: ast.stmt) -> bool:

@@ -83,8 +83,8 @@ def gone_back_from(scene: Scene, call: ExprAt) -> ExprAt | None:
 
 def differentiated(scene: Scene) -> tuple[Any, ...]:
     """The `inputs` of the failing grad (or backward), from torch's own frame."""
-    for function in ("grad", "backward"):
-        inputs = local(scene, function, "inputs", "torch/autograd/__init__.py")
+    for function, name in (("grad", "t_inputs"), ("grad", "inputs"), ("backward", "inputs")):
+        inputs = local(scene, function, name, "torch/autograd/__init__.py")
         if isinstance(inputs, torch.Tensor):
             return (inputs,)
         if isinstance(inputs, (tuple, list)):

@@ -53,6 +53,7 @@ class Details:
     direct: bool  #: the tensor itself is copied
     stored: bool  #: in an attribute, by one of the program's statements
     looks_back: bool  #: the stored value is only looked at: its graph is kept for nothing
+    reads: tuple[Place, ...]  #: where the pass that stores it goes on with it
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
     makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
@@ -73,6 +74,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if owner is MISSING:
         owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
     norm = old_norm(scene, owner, attribute, root)
+    apart = norm is None and root is not tensor
     stores = [] if owner is MISSING else scene.slicer.stores(owner, attribute)
     stores = _by_maker(scene, [s for s in stores if not _nothing(s.node)], tensor)
     stored = sorted(stores, key=lambda s: not _is_of_itself(s, attribute))
@@ -81,6 +83,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     fact = tensor_fact(scene, tensor)
     path = "" if fact.names or copied is None else copied_path(scene, copied.text)
     fact = replace(fact, names=(path,)) if path else fact
+    own, later = _reads(scene, attribute, stored) if apart else ([], [])
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
     causes = norm.asked if norm is not None else (stored[:1] or (written or copied,))
     return finding_from_message(
@@ -107,10 +110,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             copied=scene.place_at(copied),
             copied_text="" if copied is None else copied.text,
             direct=norm is None and root is tensor,
-            stored=norm is None and bool(stored) and root is not tensor,
-            looks_back=norm is None
-            and root is not tensor
-            and _looks_back(scene, attribute, stored),
+            stored=apart and bool(stored),
+            looks_back=apart and len(stored) == 1 and all(_only_looks(scene, r) for r in later),
+            reads=scene.places_at(r for r in own if not _only_looks(scene, r)),
             norm=norm.function if norm is not None and norm.replaceable else "",
             asked=() if norm is None else scene.places_at(norm.asked),
             makers=()
@@ -215,10 +217,19 @@ def _nothing(node: ast.AST) -> bool:
     )
 
 
-def _looks_back(scene: Scene, attribute: str, stored: list[ExprAt]) -> bool:
-    """Whether one statement stores the value and nothing takes a gradient through it."""
-    reads = (scene.slicer.at(*read) for read in scene.index.reads(attribute))
-    return len(stored) == 1 and all(_only_looks(scene, read) for read in reads)
+def _reads(scene: Scene, attribute: str, stored: list[ExprAt]) -> tuple[list[ExprAt], list[ExprAt]]:
+    """What reads the attribute: in the pass that has stored it before, `self.last = f(x)` in the
+    function's own body, and elsewhere."""
+    reads = [scene.slicer.at(*read) for read in scene.index.reads(attribute)]
+    first = stored[0] if len(stored) == 1 else None
+    statement = None if first is None else scene.slicer.statement(first)
+    body = getattr(None if first is None else first.scope.body, "body", None)
+    if first is None or not isinstance(statement, ast.Assign) or statement not in (body or ()):
+        return [], reads
+    kept, line = [ast.unparse(t) for t in statement.targets], statement.end_lineno or 0
+    own = [r for r in reads if r.scope.body is first.scope.body and r.node.lineno > line]
+    own = own if [r.text for r in own] == kept * len(own) else []
+    return own, [r for r in reads if all(r is not o for o in own)]
 
 
 def _only_looks(scene: Scene, read: ExprAt) -> bool:

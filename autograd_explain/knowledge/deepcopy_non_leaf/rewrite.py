@@ -7,10 +7,25 @@ from autograd_explain.model import Place, What
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.analysis.effects import fresh
+from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 
 from .diagnose import Details
 from .parametrization import parametrized
+
+
+def _numbers_kept(site: Site[Details]) -> Edits | None:
+    """The attribute gets the value without its graph; the pass that stores it goes on with the
+    value itself, under a name of its own."""
+    tree, own = statement_at(site.program, site.place)
+    if own is None or not site.details.reads:
+        return site.called("detach")
+    local = fresh(tree, own, site.details.attribute)
+    kept = f"{local} = {{x}}\n{{attribute}} = {local}.detach()"
+    edits = site.instead(kept, attribute=site.details.reads[0])
+    return merge(edits, site.at(*site.details.reads).replaced(local))
 
 
 def _parametrized(site: Site[Details]) -> Edits | None:
@@ -91,7 +106,7 @@ def _values(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("detach", lambda s: s.called("detach"), when=lambda d: d.looks_back),
+    Fix("detach", _numbers_kept, when=lambda d: d.looks_back),
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
     Fix("no_grad", _unrecorded),

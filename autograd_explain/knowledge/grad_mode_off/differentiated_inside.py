@@ -79,15 +79,19 @@ def _asked_last(asked: ExprAt) -> ExprAt:
 
 def _differentiated_by(scene: Scene, derivative: ExprAt) -> Iterator[str]:
     """The names that a derivative is taken by, where their tensors are leaves: a library that
-    turns recording off hands over such, and the next ones may not ask for it."""
+    turns recording off hands over such, and the next ones may not ask for it.  What the function
+    made itself asks for it or not in every call."""
     given = derivative.argument(1, "inputs")
     nodes = () if given is None else getattr(given.node, "elts", (given.node,))
-    own = (n for n in ast.walk(derivative.scope.body) if isinstance(n, ast.Attribute))
+    body = derivative.scope.body
+    own = (n for n in ast.walk(body) if isinstance(n, ast.Attribute))
     asked = {ast.unparse(n.value) for n in own if n.attr in ("requires_grad", "requires_grad_")}
+    handed = parameters(body) if isinstance(body, FUNCTIONS) else ()
     names = (derivative.inside(node) for node in nodes if isinstance(node, ast.Name))
     for name in names:
         tensor = None if name.text in asked else scene.slicer.tensor(name)
-        if tensor is not None and tensor.is_leaf:
+        late = tensor is not None and (name.text in handed or not tensor.requires_grad)
+        if tensor is not None and tensor.is_leaf and late:
             yield name.text
 
 

@@ -10,6 +10,8 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.embedded_ids import EmbeddedIds, embedded_ids
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.freezing import freezer_of
+from autograd_explain.inspect.facts.opposite_method import flags_set_before
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
     maker,
@@ -18,7 +20,7 @@ from autograd_explain.inspect.facts.torch_call import (
 )
 from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place, label
 
 PATTERNS = ("grad-of-nongrad-input",)
 
@@ -43,6 +45,8 @@ class Details:
     """What the rewrites go by."""
 
     way: Way | None
+    given: Place | None = None  #: what `torch.autograd.grad` was given of what was switched off
+    again: str = ""  #: what asks for its gradient again, `{x}` being that
     ids: EmbeddedIds | None = None  #: it holds ids that an embedding layer looks up
 
 
@@ -55,6 +59,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     given = call and call.argument(1, "inputs")
     if shown is given and isinstance(tensor, torch.nn.Parameter):
         shown = None
+    if any(node.variable is tensor for node in scene.graph.nodes):
+        return _switched_off(scene, index, tensor, shown, given)
     made = maker(scene, shown) or _cutting_maker(scene, shown)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
     frozen = isinstance(tensor, torch.nn.Parameter)
@@ -75,13 +81,41 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     ).with_details(_details(scene, frozen, made, shown, tensor))
 
 
+def _switched_off(
+    scene: Scene, index: int, tensor: torch.Tensor, shown: ExprAt | None, given: ExprAt | None
+) -> Finding[Details]:
+    """The graph leads to it: it required grad when that was recorded, and something switched that
+    off since."""
+    freezer = freezer_of(scene, tensor)
+    switch = flags_set_before(scene) if freezer is None else scene.place_at(freezer)
+    fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
+    alone = given is not None and scene.slicer.value(given) is tensor
+    again = "{x}.requires_grad_()" if alone else "[p.requires_grad_() for p in {x}]"
+    return finding_from_message(
+        scene,
+        "input_without_grad",
+        EXAMPLE,
+        facts={
+            "tensor": fact.names[0] if fact.names else "",
+            "index": str(index),
+            "maker": "" if switch is None else switch.source,
+            "all": "" if given is None else given.text,
+            "place": label(switch),
+        },
+        at=given if switch is None else switch,
+        variant="switched",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    ).with_details(Details(None, given=scene.place_at(given), again=again))
+
+
 def _details(
     scene: Scene, frozen: bool, made: ExprAt | None, shown: ExprAt | None, tensor: torch.Tensor
 ) -> Details:
     """Whole numbers cannot be asked for a gradient."""
     if tensor.is_floating_point() or tensor.is_complex():
         return Details(_way(scene, frozen, made))
-    return Details(None, embedded_ids(scene, shown))
+    return Details(None, ids=embedded_ids(scene, shown))
 
 
 def _cutting_maker(scene: Scene, shown: ExprAt | None) -> ExprAt | None:

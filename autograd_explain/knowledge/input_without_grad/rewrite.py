@@ -20,6 +20,7 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),
+    Fix("thaw", lambda s: s.at(s.details.given).replaced(s.details.again)),
     Fix("vectors", lambda s: gradient_of_vectors(s.program, s.details.ids), changes=True),
     Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
 )

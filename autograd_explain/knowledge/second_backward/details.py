@@ -24,7 +24,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Function, called_name, is_of_package
 
 from .carried_state import CarriedState, Each
-from .constants import Constants, constants
+from .constants import Constants
 from .evidence import Evidence
 from .freed_part import FreedPart
 from .handed_on import backward_before
@@ -118,7 +118,6 @@ def details_of(
         inputs=inputs,
         argument=_argument(scene, known.part, names[0]),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
-        constants=constants(scene, known.part) if why is Why.COMPUTED_ONCE else None,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
         before=backward_before(scene, known) if why in (Why.SAME_LOSS, Why.SHARED) else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.facts.binding import Binding, binding_of
 from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.library_cache import emptied_by_train
 from autograd_explain.inspect.facts.loop_carried import StateKind, carried_by_loop
@@ -20,12 +20,13 @@ from autograd_explain.model import (
 )
 
 from .carried_state import carried_state, keeps_behind
+from .constants import Constants, constants
 from .container_stores import handed_to_keep, stored, stored_as_attribute
 from .culprit import culprit_of
 from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
-from .freed_part import FreedPart, earlier_backwards, freed_part
+from .freed_part import FreedPart, earlier_backwards, freed_part, old_names
 from .given_once import given_once
 from .handed_object import handed_object
 from .kept_by_library import is_trained, kept_by_library, run_at
@@ -93,6 +94,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         library = None
     if library is not None and before is not None and not _led_through(part, library.place):
         library = replace(library, place=before)  # it was handed over when the object was made
+    if library is not None and library.cache and part.whole:
+        why = Why.CARRIED  # the object hands out what it has computed in an earlier round
     culprit = culprit_of(scene, part, memory)
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
@@ -119,8 +122,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     told = culprit.names or (part.boundary.name,)
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = loop.given if loop is not None and loop.given is not None else kept
+    fixed = constants(scene, part) if why is Why.COMPUTED_ONCE else None
     if why is Why.COMPUTED_ONCE and storing is None and memory is None:
-        kept = _saving(scene, part) or kept
+        kept = _named_as(scene, part, fixed) or _saving(scene, part) or kept
     kept = kept if library is None else library.place
     kept = kept if unread is None else unread.reader
     kept = kept if twice is None else twice.again
@@ -132,8 +136,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     kept = kept if on is None else on.given
     emptied = emptied_by_train(scene, culprit.names)
     owner = emptied if library is None else library.owner
-    live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
-    lasts = owner is not None and not {*live}.isdisjoint(culprit.names)
+    lasts = owner is not None and not {*old_names(scene, part)}.isdisjoint(culprit.names)
     remembers = None if memory is None else memory.place
     anew_in = run_at(scene, kept, emptied) if lasts and emptied is not None else ""
     handed_in = handed_object(scene, kept, told)
@@ -169,13 +172,27 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             stored_beside=beside,
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
-            constant=owner is not None and not is_trained(scene, known.calls, owner),
+            constants=fixed,
+            constant=owner is not None
+            and not part.whole
+            and not is_trained(scene, known.calls, owner),
             lasts=lasts,
             emptied=anew_in,
             unread=unread,
             shared_object=None if twice is None else twice.first,
         ),
     )
+
+
+def _named_as(scene: Scene, part: FreedPart, found: Constants | None) -> Place | None:
+    """The line on the way to what made the old value that gave it the name by which the loop reads
+    it: `old = advantages(data)`, where the function has returned several."""
+    path = () if part.maker is None or found is None else part.maker.path[:-1]
+    for place in reversed(path):
+        names = Binding((place,), scene.program.statement_at(place)).names
+        if found is not None and not {*names}.isdisjoint(found.names):
+            return place
+    return None
 
 
 def _saving(scene: Scene, part: FreedPart) -> Place | None:

@@ -101,6 +101,13 @@ def leading_to(scene: Scene, nodes: Iterable[GraphNode]) -> tuple[NamedTensor, .
     return tuple(n for n in inner if id(scene.graph.find(n.tensor.grad_fn)) in above)
 
 
+def old_names(scene: Scene, part: FreedPart) -> tuple[str, ...]:
+    """The live names of the old value; of a graph that holds nothing new those of its root."""
+    if part.carrier is not None:
+        return scene.names.of(part.carrier.tensor)
+    return scene.names.of(scene.roots[0]) if part.whole and scene.roots else ()
+
+
 def earlier_backwards(scene: Scene) -> tuple[TraceEvent, ...]:
     """Every backward (and `autograd.grad`) the program called so far, oldest first.
 
@@ -138,6 +145,8 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     inner = graph.inner
     before = _made_before(scene, calls) or made_outside(scene)
     kept = None if before else kept_anew(scene)
+    views = _views(scene, before) if before else []
+    before = [n for n in before if all(n is not v for v in views)]
     apart = before or (graph.below_gap() if kept is None else _below(graph, kept.node))
     old = apart or inner
     used = graph.used_outside(apart) or apart
@@ -150,7 +159,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     constructed = None if kept is not None else _constructed(scene, carrier, maker)
     if before and carrier is None:
         kept = _seen_kept(scene, used, maker)
-    reader = _oldest_reader(scene, boundary, apart)
+    reader = _oldest_reader(scene, [boundary, *views], [*apart, *views])
     makers = scene.makers(used)
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
     bindings = [binding_of(scene.program, m) for m in makers]
@@ -171,6 +180,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         shared=shared if len(makers) == len(used) else (),
         read_at=None if carrier is None else read_in_loop(scene, carrier.name),
         kept=kept,
+        handed=scene.makers(views),
         read_by=() if constructed is None or carrier is None else reads_of(scene, carrier.name),
     )
     return _computed_before(scene, part)
@@ -294,7 +304,26 @@ def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]
     reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
     if not reached and not given_by_round(scene).isdisjoint(_root_names(scene)):
         reached = {id(n.node) for n in scene.graph.below_gap()}
-    return _with_unseen(scene, [n for n in old if id(n.node) in reached] or old)
+    found = [n for n in old if id(n.node) in reached] or old
+    return _with_unseen(scene, found)
+
+
+def _views(scene: Scene, old: list[GraphNode]) -> list[GraphNode]:
+    """What the loops of the failing function have made of the old values, at their heads too, and
+    nothing was freed of: parts and other shapes of what these were given.  [] where there is no
+    more than that."""
+    place, loops = scene.place, failing_loops(scene)
+    function = "" if place is None else place.function_id
+    heads = {loop.first for loop in loops.loops if place is not None and loop.is_of(place)}
+    found = [
+        n
+        for n in old
+        if (made := scene.history.maker(n)) is not None
+        for p in made.path
+        if p.function_id == function and (loops.around(p) or p.line in heads)
+    ]
+    whole = len(old) in (len(found), len(scene.graph.inner))
+    return [] if whole or any(n.freed_slots for n in found) else found
 
 
 def _with_unseen(scene: Scene, old: list[GraphNode]) -> list[GraphNode]:
@@ -381,9 +410,9 @@ def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> Tr
     return made or scene.history.maker(boundary)
 
 
-def _oldest_reader(scene: Scene, node: GraphNode, old: list[GraphNode]) -> TraceEvent | None:
+def _oldest_reader(scene: Scene, nodes: list[GraphNode], old: list[GraphNode]) -> TraceEvent | None:
     known = {id(n) for n in old}
-    users = [p for p in scene.graph.parents(node) if old and id(p) not in known]
+    users = [p for node in nodes for p in scene.graph.parents(node) if old and id(p) not in known]
     user = min(users, key=lambda n: n.sequence, default=None)
     return None if user is None else scene.history.maker(user)
 

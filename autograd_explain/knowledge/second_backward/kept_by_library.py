@@ -18,11 +18,13 @@ from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.library_cache import (
     holds_in_eval,
     is_cache,
+    keeps_for,
     options_of,
     puts_into,
     setters,
 )
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
+from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
@@ -30,7 +32,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import called_name, is_of_package
 
 from .calls import Calls
-from .freed_part import FreedPart
+from .freed_part import FreedPart, old_names
 from .made_outside import called_around, is_in_graph
 from .step_effect import held_by
 
@@ -118,15 +120,22 @@ def _is_of(scene: Scene, call: ExprAt, owner: Any, path: str) -> bool:
 
 def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     """By a live name of the old value, `net.conv._cache`, and the only call of what holds it."""
-    live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
-    for name in map(without_item, live):
+    for name in map(without_item, old_names(scene, part)):
         path, _, attribute = name.rpartition(".")
         owner = live_object(scene, path)
-        if owner is not MISSING and is_of_package(type(owner)):
+        if owner is not MISSING and keeps_for(owner, attribute) is not None:
             calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
+            calls = [c for c in calls if _gave_root(scene, c)] if part.whole else calls
             if len(calls) == 1:
                 return _kept(scene, (name,), calls[0], owner, attribute)
     return None
+
+
+def _gave_root(scene: Scene, call: ExprAt) -> bool:
+    """Whether the call gave what goes backward, or is that."""
+    roots = {root.text for root in backward_roots(scene)}
+    targets = getattr(scene.slicer.statement(call), "targets", ())
+    return not roots.isdisjoint((call.text, *map(ast.unparse, targets)))
 
 
 def carried_by_library(scene: Scene, part: FreedPart) -> LoopCarried | None:
@@ -244,10 +253,10 @@ def _held(scene: Scene, place: Place) -> Iterator[tuple[ExprAt, Any, str, torch.
             continue
         call = scene.slicer.at(source, node)
         owners = (scene.slicer.value(spot) for spot in _owners(call))
-        for owner in (o for o in owners if o is not MISSING and is_of_package(type(o))):
+        for owner in (o for o in owners if o is not MISSING):
             for attribute, value in items(table_of(owner)):
                 first = _with_graph(value)
-                if first is not None:
+                if first is not None and keeps_for(owner, attribute) is not None:
                     yield call, owner, attribute, first
 
 

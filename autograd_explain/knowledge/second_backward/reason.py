@@ -65,7 +65,18 @@ def _over_rounds(known: Evidence) -> Why | None:
         return Why.CARRIED if kept else Why.COMPUTED_ONCE
     if part.whole and part.first is not None and not _at_failing_line(known, part.first):
         return Why.SAME_LOSS
-    return Why.COMPUTED_ONCE if loops.begin_after(maker) else Why.CARRIED
+    once = loops.begin_after(maker) or (loops.called_after(maker) and not _made_again(known))
+    return Why.COMPUTED_ONCE if once else Why.CARRIED
+
+
+def _made_again(known: Evidence) -> bool:
+    """Whether the line that made the old value has made something newer: it is one of an earlier
+    round."""
+    maker = known.part.maker
+    lines = {(m.place.line_id, m.order) for m in known.part.newer}
+    return maker is not None and any(
+        line == maker.place.line_id and order > maker.order for line, order in lines
+    )
 
 
 def _comes_again(known: Evidence) -> bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import libcst as cst
 
-from ...model import Edits
-from ..engine.cst_tools import calls_in, dotted, expression, method_name
+from ..engine.cst_tools import calls_in, dotted, method_name
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     LEARNS,
-    decorated,
     last_update,
     out_of_block,
     remove_grad_switch,
@@ -48,12 +45,6 @@ def _runs(site: Site) -> Iterator[Statement]:
             yield statement
 
 
-def function_without_graph(site: Site) -> Iterator[Change]:
-    """`@torch.no_grad()` over a function."""
-    if isinstance(site.statement, cst.FunctionDef):
-        yield site.change("no_grad_function", site.statement.name, _decorated, site)
-
-
 def with_graph(site: Site) -> Iterator[Change]:
     """What keeps gradients off gone: a block, a decorator, a switch; or one statement out of it."""
     statement = site.statement
@@ -84,11 +75,3 @@ def _without_condition(site: Site) -> Iterator[Change]:
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
         yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
-
-
-def _decorated(site: Site) -> Edits | None:
-    guard = site.imports.local("torch.no_grad")
-    if guard is None:
-        return None
-    new = cst.Decorator(expression(f"{guard}()"))
-    return Draft(site.tree).change(site.statement, partial(decorated, new)).edits()

@@ -69,14 +69,14 @@ def last_update(program: Program, place: Place) -> Place:
     `w -= lr * w.grad`, `b -= lr * b.grad`: every one would be refused in turn.
     """
     tree, first = statement_at(program, place)
-    if first is None or not _updates(first):
+    if first is None or not updates_by_hand(first):
         return place
     inside, at = tree.siblings(first)
-    run = list(takewhile(_updates, inside[at + 1 :]))
+    run = list(takewhile(updates_by_hand, inside[at + 1 :]))
     return tree.place(run[-1]) if run else place
 
 
-def _updates(statement: Statement) -> bool:
+def updates_by_hand(statement: Statement) -> bool:
     """Whether it writes something in place from a `.grad`."""
     writes = isinstance(statement, cst.Expr) and method_name(statement.value).endswith("_")
     return (writes or isinstance(statement, cst.AugAssign)) and any(

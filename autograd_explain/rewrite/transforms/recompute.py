@@ -36,7 +36,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, Drafts
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
-from .grad_mode import LEARNS
+from .grad_mode import LEARNS, updates_by_hand
 from .move_statement import in_order, lifted
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
@@ -283,17 +283,11 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
         if not tree.inside(statement, loop) or statement is use:
             continue
         if isinstance(statement, cst.BaseSmallStatement):
-            learns = called_on(statement, *LEARNS) or _is_update(statement)
+            learns = called_on(statement, *LEARNS) or updates_by_hand(statement)
             found |= set() if learns else effects(statement).writes
         else:
             found |= named_targets(statement)
     return found
-
-
-def _is_update(statement: Statement) -> bool:
-    """`w -= lr * w.grad`"""
-    path = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
-    return path is not None and f"{path}.grad" in effects(statement).reads
 
 
 def _between(origin: _At, goal: _At) -> list[Statement] | None:
