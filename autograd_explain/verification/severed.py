@@ -18,13 +18,14 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
+from ..library_switch import switch_around
 from ..nodes import CREATE_GRAPH, INPUTS, GraphTraversal
 from .cancelled import DIFFERENCES, CancelledDifferences
 from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
 from .history_mode import BackwardMode
-from .nonfinite import Found, frames
+from .nonfinite import Found, frames, torch_caller
 from .objects import names_in
 from .plan import CodeRange, SeveredValue
 from .rounds import Left, Moved, Read, Round, Stop
@@ -149,6 +150,8 @@ class SeveredValues(BackwardMode):
     def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
         for place, left in found.left.items():
             derivative = self._derivatives.get((left.begun, place))
+            if left.stopped is Stop.SWITCH and not left.others & self._stepped:
+                left = replace(left, stopped=Stop.MEANT)
             if derivative is not None:
                 step = derivative.is_step(self._stepped)
                 left = replace(left, step=step, others=derivative.others)
@@ -230,9 +233,11 @@ class SeveredValues(BackwardMode):
         sources = [t for t in map(_viewed, _live(given)) if self._is_new(t)]
         if not sources:
             return outcome
-        stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
         known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
-        known.stopped = stop
+        if _is_switched() or known.stopped is Stop.SWITCH:
+            known.stopped = Stop.SWITCH
+        else:
+            known.stopped = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
         known.look(sources)
         self._updates.stopped(place, sources)
         step = self._step_at(place)
@@ -379,6 +384,8 @@ class SeveredValues(BackwardMode):
         single = len(behind) == 1 and one
         own = told_apart(filter(_is_tensor, (given.get(key) for key in behind)))
         left = Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
+        if leaving.stopped is Stop.SWITCH:
+            return replace(left, stopped=leaving.stopped, others=frozenset(behind))
         if leaving.stopped is not None:
             return replace(left, stopped=self._why(place, leaving, inside))
         return replace(left, stopped=Stop.ARRAY) if shared and leaving.array else left
@@ -406,6 +413,12 @@ def _is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
 _WRITTEN = ("detach", "data")
+
+
+def _is_switched() -> bool:
+    """Whether a package stops a value because a switch of its own says so."""
+    frame = torch_caller()
+    return frame is not None and bool(switch_around(frame.f_code.co_filename, frame.f_lineno))
 
 
 def _viewed(tensor: torch.Tensor) -> torch.Tensor:

@@ -38,6 +38,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     lines |= {c.place.line_id: c for _, o in told[1:] if (c := widest(o)).place != first.place}
     operand = _operand(scene, first)
     derivative = first.op == _DERIVATIVE
+    switch: str = scene.incident.evidence.get("switch", "")
     off = None if value.drawn or derivative else recording_off(scene, here)
     # A derivative and a sample are read of a function or a distribution.
     own = not derivative and not value.drawn and first.inside is None and _is_name(operand)
@@ -59,14 +60,15 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "step": "",
             "inside": "" if first.inside is None else first.inside.source,
             "inside_place": label(first.inside),
-            "value": "",
+            "value": switch,
             "passed": "",
         },
         tensors=(culprit(scene, tensor, *kept, *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),
-        variant=_variant(value, off, derivative),
+        variant="partial_switch" if switch else _variant(value, off, derivative),
         details=Details(
-            repairable=not value.drawn and off is None,
+            repairable=not value.drawn and off is None and not switch,
+            switch=(first.place, switch) if switch else None,
             derivative=derivative,
             inside=derivative and first.inside is not None,
             off=off,
