@@ -150,12 +150,18 @@ class SeveredValues(BackwardMode):
     def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
         for place, left in found.left.items():
             derivative = self._derivatives.get((left.begun, place))
-            if left.stopped is Stop.SWITCH and not left.others & self._stepped:
-                left = replace(left, stopped=Stop.MEANT)
+            left = self._by_switch(left) if left.stopped is Stop.SWITCH else left
             if derivative is not None:
                 step = derivative.is_step(self._stepped)
                 left = replace(left, step=step, others=derivative.others)
             yield place, left
+
+    def _by_switch(self, left: Left) -> Left:
+        """Meant, where no optimizer steps what is behind it; else with the stepped leaves first."""
+        names, stepped = names_in(self._namespace), left.others & self._stepped
+        trained = {names.get(key) for key in stepped}
+        leaves = tuple(sorted(left.leaves, key=lambda name: name not in trained))
+        return replace(left, leaves=leaves) if stepped else replace(left, stopped=Stop.MEANT)
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = "data" if func == _DATA else str(getattr(func, "__name__", ""))
