@@ -148,7 +148,10 @@ class SeveredValues(BackwardMode):
         return tuple(replace(r, left=dict(self._as_steps(r))) for r in self.found)
 
     def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
+        switched = {place[:1] for place in found.left if len(place) > 1}
         for place, left in found.left.items():
+            if place in switched and left.stopped is not None:
+                continue  # the line was asked about for its switch
             derivative = self._derivatives.get((left.begun, place))
             left = self._by_switch(left) if left.stopped is Stop.SWITCH else left
             if derivative is not None:
@@ -239,11 +242,11 @@ class SeveredValues(BackwardMode):
         sources = [t for t in map(_viewed, _live(given)) if self._is_new(t)]
         if not sources:
             return outcome
+        stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
+        if by := _by_switch():
+            place, stop = (*place, *by), Stop.SWITCH
         known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
-        if _is_switched() or known.stopped is Stop.SWITCH:
-            known.stopped = Stop.SWITCH
-        else:
-            known.stopped = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
+        known.stopped = stop
         known.look(sources)
         self._updates.stopped(place, sources)
         step = self._step_at(place)
@@ -421,10 +424,11 @@ _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
 _WRITTEN = ("detach", "data")
 
 
-def _is_switched() -> bool:
-    """Whether a package stops a value because a switch of its own says so."""
+def _by_switch() -> tuple[CodeRange, ...]:
+    """The line of a package that stops a value because a switch of its own says so."""
     frame = torch_caller()
-    return frame is not None and bool(switch_around(frame.f_code.co_filename, frame.f_lineno))
+    line = None if frame is None else CodeRange(frame.f_code.co_filename, frame.f_lineno, None)
+    return (line,) if line is not None and switch_around(line.filename, line.line) else ()
 
 
 def _viewed(tensor: torch.Tensor) -> torch.Tensor:

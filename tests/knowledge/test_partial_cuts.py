@@ -939,6 +939,11 @@ def posterior(h, weight):
     if kept_apart.on():
         cache = cache.detach()
     return h @ weight + cache.sin()
+def scaled(h, weight):
+    cache = torch.tanh(weight)
+    if kept_apart.on():
+        cache = cache.detach()
+    return h / h.detach().norm() @ cache + h @ weight
 class Adjoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
@@ -972,6 +977,7 @@ def test_what_a_library_stops_by_a_switch_is_told_with_the_switch(tmp_path: Path
     finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
     assert (finding.cause, finding.variant) == ("silent_cut", "partial_switch"), found.output
     assert finding.facts["value"] == "bylibrary.kept_apart"
+    assert finding.facts["inside"] == "cache = cache.detach()"
     assert first.outcome is Outcome.RUNS
     assert "    with bylibrary.kept_apart(False):\n        z = " in first.edits[0].new_source
 
@@ -989,6 +995,8 @@ MEANT_BY_LIBRARY = {
     "switched": f"with bylibrary.kept_apart(False):\n    {SWITCHED}\nloss = F.mse_loss(head(z), y)",
     "not stepped": "z = bylibrary.posterior(enc(x).detach(), scale * torch.eye(4))\n"
     "opt.param_groups[0]['params'] = [*head.parameters()]\nloss = F.mse_loss(head(z), y)",
+    "beside another stop": "loose = nn.Parameter(torch.eye(4))\n"
+    "z = bylibrary.scaled(enc(x), loose)\nloss = F.mse_loss(head(z), y)",
     "logged": f"{SENSITIVITY}history.append(size.item())\nloss = F.mse_loss(head(z), y)",
 }
 
