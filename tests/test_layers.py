@@ -15,7 +15,7 @@ ROOT = Path(autograd_explain.__file__).parent
 DATA = {
     *("model", "program", "loaded", "incident", "settings", "nodes", "isolation"),
     *("custom_function", "arguments", "live_definitions", "program_index", "traceback_text"),
-    *("set_aside", "forward_flow", "hooks"),
+    *("set_aside", "forward_flow", "hooks", "library_switch"),
 }
 INSPECT = {"inspect.history", "inspect.live", "inspect.dataflow", "inspect.shadow", "inspect.scene"}
 REWRITE = {"rewrite", "rewrite.engine", "rewrite.analysis", "rewrite.transforms"}

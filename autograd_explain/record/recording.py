@@ -27,7 +27,7 @@ from .detect.last_rounds import last_round_alone
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
-from .detect.partial_cuts import of_functions, of_samples
+from .detect.partial_cuts import of_functions, of_samples, switch_at
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
 from .detect.recording_off import (
@@ -376,7 +376,9 @@ class Recording:
                 self.program, sites[before.site], sites[after.site], after.clock, names
             )
             told["changed"] = () if writer is None else (writer,)
-        return Signal(suspect.name, told, suspect.evidence)
+        cuts = suspect.marks.get("cut", ())
+        switch = next(filter(None, (switch_at(self.sites, cut.site) for cut in cuts)), "")
+        return Signal(suspect.name, told, {**suspect.evidence, "switch": switch})
 
     @contextmanager
     def watching(self, program: Program, cell: int | None) -> Iterator[Recording]:

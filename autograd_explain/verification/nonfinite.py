@@ -252,10 +252,16 @@ def frames() -> tuple[CodeRange, ...]:
 
 def is_direct() -> bool:
     """Whether the user's own line calls the function of torch's, no library in between."""
+    frame = torch_caller()
+    return frame is not None and not is_library(frame.f_code.co_filename)
+
+
+def torch_caller() -> FrameType | None:
+    """What calls the function of torch's that is looked at."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_thin(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame is not None and not is_library(frame.f_code.co_filename)
+    return frame
 
 
 def _is_thin(filename: str) -> bool:

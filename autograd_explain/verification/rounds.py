@@ -18,7 +18,8 @@ these (a target, a weight, a straight-through trick) where no gradient of the ba
 where the line detaches what has no graph, too, and the gradients of the leaves behind it do not
 follow; where it is a sample that `rsample` would have computed, and nothing makes a score
 function of it; or where it drops the graph of a derivative that `create_graph` asks for, and
-updates with it what is trained, as an inner step does.
+updates with it what is trained, as an inner step does.  What a package stops by a switch of its
+own is lacking where an optimizer steps what is behind it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Stop(str, Enum):
     DRAWN = "drawn"  #: it is a sample, with no density of it in the loss
     DENSITY = "density"  #: the same, with one that weighs every element alike
     UPDATE = "update"  #: it is a derivative, recorded as it was asked, that updates what is trained
+    SWITCH = "switch"  #: a package wrote it, and has a switch for it
     MEANT = "meant"  #: nothing: it passes straight through, or makes a score function
 
 
@@ -57,6 +59,7 @@ _TERMS = (Stop.TERM, Stop.ARRAY)
 _STEPS = {
     None: _STEP,
     Stop.ARRAY: _STEP,
+    Stop.SWITCH: _STEP,
     Stop.DRAWN: 0.5,
     Stop.DENSITY: 0.5,
     Stop.UPDATE: 0.5,
@@ -75,8 +78,9 @@ class Left:
     by a call that gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves
     is shared with what the loss does know.  `begun` is the round in which it left first.  `step`
     says of a derivative that it may be meant as one, and is None of other values; `others` are the
-    leaves behind it, by identity, that it is not with respect to.  `given` tells the gradients of
-    `leaves` apart from other ones.  `stopped` tells what was written as a stop and asked about.
+    leaves behind it, by identity, that it is not with respect to, or all behind a switch.  `given`
+    tells the gradients of `leaves` apart from other ones.  `stopped` tells what was written as a
+    stop and asked about.
     """
 
     leaves: tuple[str, ...]
@@ -178,6 +182,8 @@ def _may_be_meant(left: Left, moved: Moved, old: Round, new: Round) -> bool:
         return False
     again = new.left.get(moved.place)
     own = again is None or not same_numbers(left.given, again.given)
+    if left.stopped is Stop.SWITCH:
+        return False
     if left.stopped is not None:
         follows = own and left.stopped not in (Stop.DENSITY, Stop.UPDATE)
         return left.stopped in _TERMS or follows

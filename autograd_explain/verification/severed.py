@@ -18,13 +18,14 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
+from ..library_switch import switch_around
 from ..nodes import CREATE_GRAPH, INPUTS, GraphTraversal
 from .cancelled import DIFFERENCES, CancelledDifferences
 from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
 from .history_mode import BackwardMode
-from .nonfinite import Found, frames
+from .nonfinite import Found, frames, torch_caller
 from .objects import names_in
 from .plan import CodeRange, SeveredValue
 from .rounds import Left, Moved, Read, Round, Stop
@@ -147,12 +148,23 @@ class SeveredValues(BackwardMode):
         return tuple(replace(r, left=dict(self._as_steps(r))) for r in self.found)
 
     def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
+        switched = {place[:1] for place in found.left if len(place) > 1}
         for place, left in found.left.items():
+            if place in switched and left.stopped is not None:
+                continue  # the line was asked about for its switch
             derivative = self._derivatives.get((left.begun, place))
+            left = self._by_switch(left) if left.stopped is Stop.SWITCH else left
             if derivative is not None:
                 step = derivative.is_step(self._stepped)
                 left = replace(left, step=step, others=derivative.others)
             yield place, left
+
+    def _by_switch(self, left: Left) -> Left:
+        """Meant, where no optimizer steps what is behind it; else with the stepped leaves first."""
+        names, stepped = names_in(self._namespace), left.others & self._stepped
+        trained = {names.get(key) for key in stepped}
+        leaves = tuple(sorted(left.leaves, key=lambda name: name not in trained))
+        return replace(left, leaves=leaves) if stepped else replace(left, stopped=Stop.MEANT)
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = "data" if func == _DATA else str(getattr(func, "__name__", ""))
@@ -231,6 +243,8 @@ class SeveredValues(BackwardMode):
         if not sources:
             return outcome
         stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
+        if by := _by_switch():
+            place, stop = (*place, *by), Stop.SWITCH
         known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
         known.stopped = stop
         known.look(sources)
@@ -379,6 +393,8 @@ class SeveredValues(BackwardMode):
         single = len(behind) == 1 and one
         own = told_apart(filter(_is_tensor, (given.get(key) for key in behind)))
         left = Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
+        if leaving.stopped is Stop.SWITCH:
+            return replace(left, stopped=leaving.stopped, others=frozenset(behind))
         if leaving.stopped is not None:
             return replace(left, stopped=self._why(place, leaving, inside))
         return replace(left, stopped=Stop.ARRAY) if shared and leaving.array else left
@@ -406,6 +422,13 @@ def _is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
 _WRITTEN = ("detach", "data")
+
+
+def _by_switch() -> tuple[CodeRange, ...]:
+    """The line of a package that stops a value because a switch of its own says so."""
+    frame = torch_caller()
+    line = None if frame is None else CodeRange(frame.f_code.co_filename, frame.f_lineno, None)
+    return (line,) if line is not None and switch_around(line.filename, line.line) else ()
 
 
 def _viewed(tensor: torch.Tensor) -> torch.Tensor:

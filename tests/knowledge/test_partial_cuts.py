@@ -920,3 +920,88 @@ def test_a_derivative_that_a_library_takes_without_its_graph(tmp_path: Path) -> 
         cells = cells_of(HEAD + before + LOOP + textwrap.indent(body, "    ") + END)
         lines = added(cells, edited(cells, first))
     assert lines[-2].startswith("with unittest.mock.patch.object(torch.autograd,")
+
+
+BY_LIBRARY = """import torch
+class kept_apart:
+    state = True
+    def __init__(self, state):
+        self.new = state
+    def __enter__(self):
+        self.before, kept_apart.state = kept_apart.state, self.new
+    def __exit__(self, *args):
+        kept_apart.state = self.before
+    @classmethod
+    def on(cls):
+        return cls.state
+def posterior(h, weight):
+    cache = torch.tanh(h @ weight)
+    if kept_apart.on():
+        cache = cache.detach()
+    return h @ weight + cache.sin()
+def scaled(h, weight):
+    cache = torch.tanh(weight)
+    if kept_apart.on():
+        cache = cache.detach()
+    return h / h.detach().norm() @ cache + h @ weight
+class Adjoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return torch.tanh(x @ weight)
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        with torch.no_grad():
+            inner = grad * (1 - torch.tanh(x @ weight) ** 2)
+            return inner @ weight.T, x.T @ inner
+def solve(x, weight):
+    return Adjoint.apply(x, weight)
+"""
+SWITCHED = "z = bylibrary.posterior(enc(x), aux.weight)"
+SENSITIVITY = (
+    "given = x.clone().requires_grad_()\nz = bylibrary.solve(given, enc.weight.T)\n"
+    "(slope,) = torch.autograd.grad(z.sum(), given, create_graph=True)\n"
+    "size = slope.pow(2).sum(1).mean()\n"
+)
+
+
+def by_library(folder: Path, body: str) -> Told:
+    with installed(folder, "bylibrary", BY_LIBRARY):
+        return told(body, "import bylibrary\n# %%\n")
+
+
+def test_what_a_library_stops_by_a_switch_is_told_with_the_switch(tmp_path: Path) -> None:
+    found = by_library(tmp_path, f"{SWITCHED}\nloss = F.mse_loss(head(z), y)")
+    assert found.diagnosis is not None, found.output
+    finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("silent_cut", "partial_switch"), found.output
+    assert finding.facts["value"] == "bylibrary.kept_apart"
+    assert finding.facts["inside"] == "cache = cache.detach()"
+    assert first.outcome is Outcome.RUNS
+    assert "    with bylibrary.kept_apart(False):\n        z = " in first.edits[0].new_source
+
+
+def test_a_derivative_that_a_librarys_backward_does_not_record(tmp_path: Path) -> None:
+    found = by_library(tmp_path, f"{SENSITIVITY}loss = F.mse_loss(head(z), y) + 0.1 * size")
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("silent_cut", "graphless"), found.output
+    assert finding.facts["value"] == "Adjoint" and finding.tensors[0].names[0] == "slope"
+
+
+#: Of the switch and of the derivative: asked otherwise, of no use to what is stepped, and logged.
+MEANT_BY_LIBRARY = {
+    "switched": f"with bylibrary.kept_apart(False):\n    {SWITCHED}\nloss = F.mse_loss(head(z), y)",
+    "not stepped": "z = bylibrary.posterior(enc(x).detach(), scale * torch.eye(4))\n"
+    "opt.param_groups[0]['params'] = [*head.parameters()]\nloss = F.mse_loss(head(z), y)",
+    "beside another stop": "loose = nn.Parameter(torch.eye(4))\n"
+    "z = bylibrary.scaled(enc(x), loose)\nloss = F.mse_loss(head(z), y)",
+    "logged": f"{SENSITIVITY}history.append(size.item())\nloss = F.mse_loss(head(z), y)",
+}
+
+
+@pytest.mark.parametrize("name", MEANT_BY_LIBRARY)
+def test_what_is_meant_so_of_a_library(name: str, tmp_path: Path) -> None:
+    found = by_library(tmp_path, MEANT_BY_LIBRARY[name])
+    assert found.diagnosis is None, found.output

@@ -9,6 +9,7 @@ from knowledge.played import edited, play
 from knowledge.test_cases import run
 from notebook import installed
 
+from autograd_explain.inspect.facts.twins import _TWINS
 from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
@@ -18,6 +19,10 @@ def blended(image, ratio):
 def _blend(first, second, ratio):
     ratio = float(ratio)
     return ratio * first + (1 - ratio) * second
+def mixed(image, ratio):
+    return ratio * image + (1 - ratio) * image.mean()
+def faded(image, share):
+    return share * image
 def normed(image):
     return image / float(image.norm())
 """
@@ -91,6 +96,22 @@ def test_a_number_that_a_library_takes(tmp_path: Path, watched: bool) -> None:
     assert "log_ratio" in found.finding.tensors[0].names
     assert found.finding.cause == ("silent_cut" if watched else "scalar_conversion")
     assert not found.rewrites
+
+
+@pytest.mark.parametrize(("name", "called"), [("mixed", True), ("faded", False)])
+def test_the_function_of_the_library_that_keeps_the_graph(
+    name: str, called: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes no such argument is not it."""
+    monkeypatch.setitem(_TWINS, ("photo", "blended"), f"photo.{name}")
+    step = STEP.format("photo.blended(w * x, ratio=log_ratio.exp())")
+    with installed(tmp_path, "photo", PACKAGE):
+        found = play((START, step)).diagnosis
+        assert found is not None and bool(found.rewrites) is called
+        if called:
+            repaired = edited((START, step), found.rewrites[0])
+            assert "photo.mixed(w * x, ratio=log_ratio.exp())" in repaired[1]
+            assert run(repaired)["log_ratio"].grad is not None
 
 
 @pytest.mark.parametrize("computed", ["photo.normed(w * x)", "photo.blended(w * x, 0.5)"])

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
+from autograd_explain.rewrite.transforms.copied_object import (
+    argument_copied,
+    called_instead,
+    deep_copied,
+)
 
 
 def copied(*cells: str) -> str | None:
@@ -26,6 +30,24 @@ def test_known_function() -> None:
 )
 def test_declined_where_a_cell_has_its_own_copy(other: str) -> None:
     assert copied(other, "target = net\n") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import shop.old as so\ny = so.f(x)\n", "import shop.new\n@y = shop.new.f(x)\n"),
+        ("from shop.old import f\ny = f(x)\n", "import shop.new\n@y = shop.new.f(x)\n"),
+        ("from shop import old, new\ny = old.f(x)\n", "@y = new.f(x)\n"),
+        ("from shop import old as shop\ny = shop.f(x)\n", None),
+    ],
+)
+def test_another_function_of_the_package_is_called(before: str, after: str | None) -> None:
+    program = program_of(before)
+    place = spot(program, before.splitlines()[1].removeprefix("y = "))
+    found = [*called_instead(program, [(place, "shop.new.f")])]
+    head = before.splitlines(keepends=True)[0]
+    expected = None if after is None else after.replace("@", head)
+    assert (result(found[0].edits) if found else None) == expected
 
 
 def test_argument() -> None:

@@ -195,7 +195,7 @@ def test_every_operator_has_a_text(language: str) -> None:
     text_of_all = read(texts[language])
     sections = text_of_all.sections
     assert list(slips(text_of_all, language)) == []
-    by_causes = ("two", "called_itself", "filled_first")
+    by_causes = ("two", "called_itself", "filled_first", "twin")
     assert set(sections) == {f"fix repair_{name}" for name in (*TRIED, *by_causes)}
     for text in sections.values():
         title, reason = split_title(text)

@@ -1,10 +1,11 @@
 """Old or slow form of a function transform."""
 
+import ast
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Finding
+from autograd_explain.model import Finding, Place
 
 PATTERNS = (
     "functorch-module-deprecated",
@@ -31,9 +32,22 @@ VARIANTS = {
 class Details:
     """What the rewrites go by."""
 
-    replacement: str  #: "" where nothing was moved
+    call: Place | None = None  #: of a function of `functorch`
+    replacement: str = ""  #: its name in torch
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     told = finding_from_message(scene, "func_old_api", EXAMPLE, VARIANTS)
-    return told.with_details(Details(told.facts["replacement"] if told.variant == "moved" else ""))
+    call, new = _moved(scene), told.facts["replacement"]
+    moved = told.variant == "moved" and new.startswith("torch.")
+    return told.with_details(Details(call, new) if moved else Details())
+
+
+def _moved(scene: Scene) -> Place | None:
+    """`functorch.vmap(f)`, also of `functorch.vmap(f)(x)`."""
+    spot = scene.surfaced
+    inner = None if spot is None or spot.callable is None else spot.callable
+    calls = [s for s in (inner, spot) if s is not None and isinstance(s.node, ast.Call)]
+    function = calls[0].callable if calls else None
+    moved = function is not None and function.text.startswith("functorch.")
+    return scene.place_at(calls[0]) if moved else None

@@ -27,7 +27,7 @@ VARIANTS = {
 class Details:
     """What the rewrites go by."""
 
-    inputs: tuple[str, ...]  #: the parameters of `forward` that `apply` fills
+    renamed: tuple[str, str] | None = None  #: the name of an argument, and the one it should have
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -44,7 +44,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         VARIANTS,
         facts={"inputs": inputs},
         confidence=Confidence.PROVEN if inputs else Confidence.LIKELY,
-    ).with_details(Details(tuple(inputs.split(", "))))
+    ).with_details(Details(None if spot is None else _renamed(spot.node, inputs.split(", "))))
+
+
+def _renamed(call: ast.AST, inputs: list[str]) -> tuple[str, str] | None:
+    """Where one argument has a name that is none and one parameter is left for it."""
+    if not isinstance(call, ast.Call) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    given = [k.arg for k in call.keywords]
+    left = [name for name in inputs[len(call.args) :] if name not in given]
+    wrong = [name for name in given if name not in inputs]
+    alone = len(left) == len(wrong) == 1
+    return (wrong[0], left[0]) if alone and wrong[0] is not None else None
 
 
 def _inputs(scene: Scene, cls: object) -> str:

@@ -15,7 +15,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
-from .function_inputs import is_operand, known_as, read_once, spread, stands_for
+from .function_inputs import Lies, is_operand, known_as, lies, read_once, stands_for
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -85,9 +85,12 @@ def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) 
     if [n for n in has if n != 1] == [n for n in wants if n != 1]:
         return _with_ones(scene, cls[1], value, (has, wants), Details(like=like, at=at))
     reduced = _reduction(scene, value)
-    broadcast = _broadcast(cls[1], index)
-    if broadcast and (reduced is not None or len(has) > max(broadcast)):
-        return Details(summed=broadcast, reduced=_alike(scene, cls, broadcast, reduced))
+    at_axis = _lies(cls[1], index)
+    if at_axis is not None and reduced is not None:
+        dims = at_axis.others(_rank(reduced, has) or at_axis.of)
+        return Details(summed=dims, reduced=_alike(scene, cls, at_axis, reduced))
+    if at_axis is not None and has[at_axis.axis :][:1] == wants:
+        return Details(summed=at_axis.others(len(has)), at=at)
     place = None if reduced is None else scene.place_at(reduced)
     size = f"{like}.shape" if like else _trailing(cls[1], index, reduced, wants)
     if place is not None and size:
@@ -156,15 +159,19 @@ def _is_method_call(scene: Scene, call: ExprAt, name: str) -> bool:
     return owner is not None and not is_a(scene.slicer.value(owner), ModuleType)
 
 
-def _alike(
-    scene: Scene, cls: Owner, dims: tuple[int, ...], reduced: ExprAt | None
-) -> tuple[Place, ...]:
+def _rank(reduced: ExprAt, result: tuple[int, ...]) -> int:
+    """The number of dimensions of `x` in `x.sum(dim=(0, 2))`; 0 where that is not known."""
+    dim = reduced.argument(0, "dim")
+    named = getattr(dim and dim.node, "elts", [dim and dim.node])
+    constant = all(n is not None and constant_of(n) is not None for n in named)
+    return len(result) + len(named) if constant and reduced.argument(1, "keepdim") is None else 0
+
+
+def _alike(scene: Scene, cls: Owner, at_axis: Lies, reduced: ExprAt) -> tuple[Place, ...]:
     """The reduction, and those of the other inputs that forward broadcasts in the same way."""
-    if reduced is None:
-        return ()
     found = [reduced]
     for index in range(len(_inputs(cls[1]))):
-        value = _returned(scene, *cls, index) if _broadcast(cls[1], index) == dims else None
+        value = _returned(scene, *cls, index) if _lies(cls[1], index) == at_axis else None
         call = None if value is None else _reduction(scene, value)
         found += [] if call is None else [call]
     return tuple(dict.fromkeys(place for call in found if (place := scene.place_at(call))))
@@ -231,9 +238,9 @@ def _like(cls: ast.ClassDef, index: int) -> str:
     return known_as(saves, backward, _input(cls, index)) if saves and backward else ""
 
 
-def _broadcast(cls: ast.ClassDef, index: int) -> tuple[int, ...]:
+def _lies(cls: ast.ClassDef, index: int) -> Lies | None:
     forward = _method(cls, "forward")
-    return () if forward is None else spread(forward, _input(cls, index))
+    return None if forward is None else lies(forward, _input(cls, index))
 
 
 def _trailing(cls: ast.ClassDef, index: int, reduced: ExprAt | None, wants: tuple[int, ...]) -> str:

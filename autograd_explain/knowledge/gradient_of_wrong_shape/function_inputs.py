@@ -3,32 +3,51 @@ comes by what it returns."""
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autograd_explain.inspect.dataflow.syntax import is_none
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
 
-def spread(forward: ast.FunctionDef, name: str) -> tuple[int, ...]:
-    """The dimensions over which `name.view(1, -1, 1, 1)` or `name[None, :, None]` broadcasts an
-    input with one dimension; () where forward does not write so, or in two ways."""
-    found = {dims for node in ast.walk(forward) if (dims := _added(node, name))}
-    return found.pop() if len(found) == 1 else ()
+@dataclass(frozen=True)
+class Lies:
+    """Where an input of one dimension lies in what it is broadcast to: along an axis, counted from
+    the end, of so many that forward writes."""
+
+    axis: int
+    of: int
+
+    def others(self, rank: int) -> tuple[int, ...]:
+        """The other dimensions of what has so many; () where it has fewer."""
+        return tuple(d for d in range(rank) if d - rank != self.axis) if rank >= self.of else ()
 
 
-def _added(node: ast.AST, name: str) -> tuple[int, ...]:
+def lies(forward: ast.FunctionDef, name: str) -> Lies | None:
+    """By `name.view(1, -1, 1, 1)`, `name[None, :, None]` or `name.unsqueeze(-1)`; None where
+    forward does not write so, or in two ways."""
+    nodes = list(ast.walk(forward))
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    found = {at for n in nodes if id(n) not in inner and (at := _at(n, name)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _at(node: ast.AST, name: str) -> Lies | None:
     if isinstance(node, ast.Subscript) and _is_name(node.value, name):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        kept = [i for i, part in enumerate(parts) if isinstance(part, ast.Slice)]
-        others = [p for p in parts if not isinstance(p, ast.Slice)]
-        if any(not isinstance(p, ast.Constant) or p.value is not None for p in others):
-            return ()
+        kept = [isinstance(part, ast.Slice) for part in parts]
+        if not all(k or is_none(part) for k, part in zip(kept, parts, strict=True)):
+            return None
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "unsqueeze" and [ast.unparse(a) for a in node.args] == ["-1"]:
+            before = Lies(-1, 1) if _is_name(node.func.value, name) else _at(node.func.value, name)
+            return None if before is None else Lies(before.axis - 1, before.of + 1)
         if node.func.attr not in ("view", "reshape") or not _is_name(node.func.value, name):
-            return ()
-        parts = node.args
-        kept = [i for i, part in enumerate(parts) if not _is_one(part)]
+            return None
+        kept = [not _is_one(part) for part in node.args]
     else:
-        return ()
-    return tuple(i for i in range(len(parts)) if i not in kept) if len(kept) == 1 else ()
+        return None
+    return Lies(kept.index(True) - len(kept), len(kept)) if sum(kept) == 1 else None
 
 
 def is_operand(forward: ast.FunctionDef, name: str) -> bool:

@@ -13,7 +13,7 @@ from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
-from autograd_explain.model import Finding, Place, Role, TensorFact, label
+from autograd_explain.model import Event, Finding, Place, Role, TensorFact, What, label
 
 PATTERNS = (
     "module-hook-output-not-tensor",
@@ -55,7 +55,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     named = (n for n, m in scene.names.held_modules if m is module)
     names = [n for n in named if not n.startswith("self.")]
     batch = _batch(scene, module)
-    culprits = names[:1] or [b.text for b in (batch,) if b is not None]
+    registered = () if hook is None else (Event(What.CAUSE, hook.place),)
+    # One that reads the input's gradient is right where it is: the batch lacks the flag.
+    blamed = batch if hook is not None and not hook.looks else None
+    asked_of = [b.text for b in (batch,) if b is not None]
+    culprits = names[:1] or asked_of if blamed is None else [*asked_of, *names[:1]]
     found = finding_from_message(
         scene,
         "module_hook_unreached",
@@ -66,7 +70,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "registered": "" if hook is None else hook.place.source,
             "registered_place": "" if hook is None else label(hook.place),
         },
-        at=None if hook is None else hook.place,
+        at=blamed,
+        more=registered,
         tensors=(TensorFact(Role.CULPRIT, tuple(culprits)),) if culprits else (),
         variant="of_module" if names and hook is not None else "input",
     )

@@ -1,7 +1,9 @@
 """A name that torch has given up."""
 
+import ast
 from dataclasses import dataclass
 
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
@@ -30,7 +32,7 @@ class Details:
     """What the rewrites go by."""
 
     name: str
-    first: str  #: an argument that the new one wants before all others
+    given: str  #: the arguments, with one that the new one wants before all others
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -45,4 +47,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={"old": old, "new": new},
         at=call,
         confidence=Confidence.PROVEN,
-    ).with_details(Details(new.partition("(")[0], first))
+    ).with_details(Details(new.partition("(")[0], _arguments(call, first)))
+
+
+def _arguments(call: ExprAt, first: str) -> str:
+    nodes = (*call.node.args, *call.node.keywords) if isinstance(call.node, ast.Call) else ()
+    given = (call.scope.source.segment(n) or ast.unparse(n) for n in nodes)
+    return ", ".join((first, *given) if first else given)

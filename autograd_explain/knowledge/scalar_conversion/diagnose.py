@@ -16,6 +16,7 @@ from autograd_explain.inspect.facts.torch_call import (
     live_value,
     tensor_fact,
 )
+from autograd_explain.inspect.facts.twins import twins
 from autograd_explain.inspect.facts.value_names import read_with_gradient
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -47,6 +48,7 @@ class Details:
     is_mixed: bool = False  #: names stand for other things than tensors in the list, too
     beside: tuple[Place, ...] = ()  #: the calls like it in the function, of such tensors too
     goes_on: bool = False  #: a loss depends on the tensor by the number, and in no other way
+    twins: tuple[tuple[Place, str], ...] = ()  #: a library's call, and what keeps the graph there
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -148,7 +150,7 @@ def _of_library(scene: Scene, call: ExprAt) -> Finding[Details] | None:
         variant="library",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(None, is_float=False, is_list=False))
+    ).with_details(Details(None, is_float=False, is_list=False, twins=tuple(twins(scene, (call,)))))
 
 
 def _is_list(scene: Scene, given: ExprAt, value: Any) -> bool:

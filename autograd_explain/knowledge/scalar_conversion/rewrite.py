@@ -3,6 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.copied_object import called_instead
 from autograd_explain.rewrite.transforms.uncut import apply_all, tensors_instead_of_copy, uncut_at
 
 from .diagnose import Details
@@ -18,6 +19,7 @@ def _stack(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
+    lambda s: called_instead(s.program, s.details.twins),
     Fix("keep", at_place(uncut_at), when=lambda d: d.goes_on, changes=True),
     Fix("item", lambda s: s.replaced("{x}.item()", x=s.details.given), when=lambda d: d.is_float),
     Fix("stack", _stack, when=lambda d: d.is_list and not d.is_mixed, changes=True),

@@ -328,7 +328,7 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
     anew = switched_before(program, site.finding.place(What.CAUSE), details.emptied)
     yield from differing("emptied", anew)
     yield from differing("own_copy", deep_copied(program, details.handed))
-    first = deep_copied(program, details.shared_object, by="copy")
+    first = deep_copied(program, details.shared_object, by="copy.copy")
     yield from differing("copy_first", first, corrects=True)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(site)

@@ -41,6 +41,8 @@ class Details:
     anew: bool = False  #: it left in each round, not once before them
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated function
     kept: tuple[Kept, ...] = ()  #: what gave an object numbers alone
+    twins: tuple[tuple[Place, str], ...] = ()  #: a library's calls, and what keeps the graph there
+    switch: tuple[Place, str] | None = None  #: a statement, and the switch by which a library cuts
     copied_input: bool = False  #: it put numbers of what a derivative is taken by into parameters
 
 

@@ -20,6 +20,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     tensors,
     text_of,
 )
+from autograd_explain.inspect.facts.twins import all_twins
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
@@ -81,8 +82,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     called = _modules_of(scene, lost) if turned or variant == "unused" else ()
     called = called if turned else (*called, operand, *kept)
     fact = culprit(scene, next(iter(lost), None), *called, *names[1:])
+    if variant == "graphless":  # the derivative is what the program has of it
+        fact = culprit(scene, None, *kept_as(scene, first), *names)
     inside = turned.inside if turned else cuts[0].inside
     options = options_behind(scene, inside) if variant in _OF_LIBRARY else options
+    switch = str(scene.incident.evidence.get("switch", "")) if variant == "library" else ""
     off = None if variant != "no_grad" or memory or options else recording_off(scene, cuts)
     call = _call_of_function(scene, first) if variant == "function" else None
     shown = (turned,) if turned else (first, *(c for c in cuts if c is not first))
@@ -126,6 +130,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             options=options,
             kept=_numbers(scene, first) if variant == "written" else (),
             anew=bool(scene.incident.evidence.get("anew")),
+            switch=(first.place, switch) if switch else None,
+            twins=all_twins(scene) if variant == "graphless" else (),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
@@ -220,7 +226,7 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
 #: Straight-through sums with the `detach` in the wrong place.
 _SUMS = ("swapped", "stopped_sum")
 #: Of a loss, where other terms give a gradient.
-_TERMS = ("term", "unused", "partial")
+_TERMS = ("term", "graphless", "unused", "partial")
 _WAYS = ("copy", "written", "no_grad", "operation", "sample", *_TERMS, *_SUMS)
 _OF_LIBRARY = ("library", "off_in_library")
 _WITHOUT_REWRITE = ("no_grad", "operation", "sample", *_TERMS, *_SUMS, "function", *_OF_LIBRARY)

@@ -14,7 +14,9 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.library_switch import switch_around
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
+from autograd_explain.program import library_source
 
 from .details import Details, decorated, kept_as, widest
 from .recording_off import RecordingOff, as_events, recording_off
@@ -38,6 +40,10 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     lines |= {c.place.line_id: c for _, o in told[1:] if (c := widest(o)).place != first.place}
     operand = _operand(scene, first)
     derivative = first.op == _DERIVATIVE
+    inside, switch = first.inside, ""
+    for line in value.place[1:]:  # of a package, which stops it by a switch
+        inside = library_source(line.filename).place(line.line)
+        switch = switch_around(line.filename, line.line)
     off = None if value.drawn or derivative else recording_off(scene, here)
     # A derivative and a sample are read of a function or a distribution.
     own = not derivative and not value.drawn and first.inside is None and _is_name(operand)
@@ -57,16 +63,17 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "place": label(first.place),
             "optimizer": "",
             "step": "",
-            "inside": "" if first.inside is None else first.inside.source,
-            "inside_place": label(first.inside),
-            "value": "",
+            "inside": "" if inside is None else inside.source,
+            "inside_place": label(inside),
+            "value": switch,
             "passed": "",
         },
         tensors=(culprit(scene, tensor, *kept, *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),
-        variant=_variant(value, off, derivative),
+        variant="partial_switch" if switch else _variant(value, off, derivative),
         details=Details(
-            repairable=not value.drawn and off is None,
+            repairable=not value.drawn and off is None and not switch,
+            switch=(first.place, switch) if switch else None,
             derivative=derivative,
             inside=derivative and first.inside is not None,
             off=off,

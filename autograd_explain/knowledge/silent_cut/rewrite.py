@@ -22,10 +22,11 @@ from autograd_explain.rewrite.transforms.derivatives import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.grad_mode import out_of_block
 from autograd_explain.rewrite.transforms.reconnect import reconnected
-from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
+from autograd_explain.rewrite.transforms.remove_memoization import computed_anew
 from autograd_explain.rewrite.transforms.uncut import apply_all
 from autograd_explain.rewrite.transforms.with_graph import with_graph
 
+from .by_library import kept_by_library
 from .details import Details
 from .functional_update import functional_update, functional_vector
 from .recorded_derivative import recorded_in_library
@@ -104,5 +105,5 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.details.copied_input:
         yield from _of_input(finding, program)
         return
-    yield from not_kept(program, finding.details.options)
+    yield from kept_by_library(program, finding.details)
     yield from _of_table(finding, program)

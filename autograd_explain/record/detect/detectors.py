@@ -133,6 +133,10 @@ class Detectors:
         """Derivatives of `roots` were computed without a graph of their own."""
         self.cuts.derivatives(roots, _new(Mark, (site, self.log.clock, True)))
 
+    def derived(self, roots: tuple[Tensor, ...], results: tuple[Tensor, ...], site: int) -> None:
+        """Derivatives of `roots` were computed with a graph of their own, as was asked for."""
+        self.cuts.derived(roots, results, _new(Mark, (site, self.log.clock, True)))
+
     def parameter(self, source: Tensor, result: Tensor, site: int) -> None:
         self.cuts.parameter(source, result, Mark(site, self.log.clock))
 

@@ -24,6 +24,7 @@ from ...custom_function import forward_frames
 from ...isolation.type_checks import class_attribute
 from ...live_definitions import code_of
 from ...nodes import GraphTraversal, is_view
+from ...program import is_of_package
 from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .equal_sides import is_nothing_beside
 from .finding import Mark, Weak, weak
@@ -47,7 +48,8 @@ class CutSite:
     """A site at which values leave the graph, how, and the leaves above it, held weakly.
 
     `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad, operation or
-    derivative (torch.autograd.grad without create_graph);
+    derivative (torch.autograd.grad without create_graph) or graphless (with it, through a custom
+    `function` of a package's);
     `memory` the storage of the last result, `source` what it was before, by identity; `behind` the
     cuts that what leaves here came from.
     """
@@ -74,6 +76,7 @@ class CutSite:
     computed: bool = False  #: what left in a round, of leaves
     timely: bool = False  #: so did what left last
     into_leaves: dict[int, Weak] = field(default_factory=dict)  #: that got all of it
+    function: str = ""
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -167,10 +170,18 @@ class Cuts:
         if cut.looks < _LOOKS:
             self._look_above(cut, roots)
 
-    def derived(self, results: Iterable[Tensor], site: int) -> None:
-        """torch.autograd.grad gave these, with a graph of their own, as it was asked for."""
+    def derived(self, roots: Sequence[Tensor], results: Sequence[Tensor], mark: Mark) -> None:
+        """torch.autograd.grad gave these of `roots`, with a graph of their own, as it was asked
+        for; with none where the `backward` of a package's custom Function has recorded nothing."""
         for tensor in results:
-            self._derived[id(tensor)] = Weak(tensor, partial(self._forget, id(tensor))), site
+            self._derived[id(tensor)] = Weak(tensor, partial(self._forget, id(tensor))), mark.site
+        function = "" if requiring_grad(results) else _of_package(roots)
+        if function and results:
+            cut = self._at(mark, "graphless")
+            cut.function = function
+            self._look_above(cut, roots)
+            for tensor in results:
+                self._trace(tensor, cut.own, cut.own)
 
     def _forget(self, key: int, _: object) -> None:
         self._derived.pop(key, None)
@@ -456,13 +467,14 @@ class Cuts:
         return {site for term in self.terms if term & sites for site in term}
 
     def choices_added(self, since: int) -> list[CutSite]:
-        """Operations without a derivative that alone lead, after a time, to a number that is a
-        term of a loss, in which nothing has a graph; of several in a row the last one."""
+        """Operations without a derivative, and derivatives without a graph, that alone lead, after
+        a time, to a number that is a term of a loss, in which nothing has a graph; of several in a
+        row the last one."""
         added = (c for c in self.cuts.values() if not c.wide and self.is_added(c, since))
         terms = [cut for cut in added if cut.above]
         inner = _NOTHING.union(*(cut.behind for cut in terms))
         last = [cut for cut in terms if cut.site not in inner and not cut.within]
-        return [cut for cut in last if cut.way == "operation"]
+        return [cut for cut in last if cut.way in ("operation", "graphless")]
 
     def behind(self, tensor: Tensor | None, leaf: Tensor | None = None) -> list[CutSite]:
         """Where the values of a tensor left the graph, or of what any backward went back from, the
@@ -576,6 +588,16 @@ def _running() -> tuple[tuple[CodeType, int], ...]:
         found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
+
+
+def _of_package(roots: Iterable[Tensor]) -> str:
+    """The custom Function of a package's, torch's own aside, that these were computed by, if one is
+    in their graph."""
+    for reached in GraphTraversal([root(tensor).grad_fn for tensor in roots], limit=_MAX_WALK):
+        function: Any = getattr(type(reached.node), "_forward_cls", None)
+        if isinstance(function, type) and is_of_package(function):
+            return function.__name__
+    return ""
 
 
 def _is_computed(source: Tensor) -> bool:

@@ -1,10 +1,11 @@
 """Where values left the graph that a loss may depend on, while other terms reach what they came
 from: only another run of the cell tells whether it does, and whether its gradient lacks that.
 
-A `.detach()` or a `no_grad` that was written is taken at its word, but for four: where what left
+A `.detach()` or a `no_grad` that was written is taken at its word, but for five: where what left
 is a term of a loss of which nothing else is computed, so that no gradient at all knows of it; where
 the line detaches values that have no graph as well, as what a teacher and its student share does;
-where a distribution drew a sample that it could have computed; and where it drops the graph of a
+where a distribution drew a sample that it could have computed; where a package wrote it, which has
+a switch for it; and where it drops the graph of a
 derivative that was just recorded because the program asks for it.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import replace
 from itertools import takewhile
 from types import CodeType
 
+from ...library_switch import switch_around
 from ..observe.call_sites import CallSites
 from ..observe.code_positions import line_of
 from .finding import CandidateFault, Mark
@@ -51,7 +53,7 @@ def partial_cut(
     def is_asked(cut: CutSite) -> bool:
         if cut.site not in told and cuts.is_added(cut, since) and not _is_beside_hidden(cuts, cut):
             return True
-        if is_drawn(sites, cut.site):
+        if is_drawn(sites, cut.site) or switch_at(sites, cut.site):
             return True
         if cut.derivative is not None and cut.way in _WRITTEN:
             return conditions(cut.site) <= conditions(cut.derivative)
@@ -111,6 +113,14 @@ def is_drawn(sites: CallSites, site: int) -> bool:
     """Whether a call is made by the `sample` of a distribution of torch's."""
     below = sites.all[site].below
     return any(name == "sample" and _DISTRIBUTIONS in _posix(file) for file, name in below)
+
+
+def switch_at(sites: CallSites, site: int) -> str:
+    """The switch of a package's by which it makes a call; "" where there is none."""
+    one = sites.inside.get(site)
+    lines = sites.insides.get(site, ()) if one is None else (one,)
+    found = (switch_around(at[0].co_filename, line_of(*at)) for at in lines)
+    return next(filter(None, found), "")
 
 
 def _posix(file: str) -> str:

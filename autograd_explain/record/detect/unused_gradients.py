@@ -569,7 +569,8 @@ class Gradients:
             if leaves and cut.site in self.cuts.reached:
                 marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
                 marks["backward"] = (self.cuts.reached[cut.site],)
-                evidence = {"way": "term", "parameters": tuple(leaves.values())}
+                way = "term" if cut.way == "operation" else cut.way
+                evidence = {"way": way, "parameters": tuple(leaves.values()), "value": cut.function}
                 yield CandidateFault("graph-cut", marks, evidence)
 
     def terms_unused(self, since: int) -> Iterator[CandidateFault]:

@@ -76,7 +76,8 @@ class Backwards(Watching):
             self._after(before, site)
             if not whole and recorded:
                 with Noting(self._recorder):
-                    self._recorder.suspicion.cuts.derived(tensors_in((result,)), site)
+                    roots, results = (tuple(tensors_in((t,))) for t in (outputs, result))
+                    self._recorder.suspicion.derived(roots, results, site)
             return result
 
         return run

@@ -86,6 +86,8 @@ class CallSites:
         #: For sites inside an installed package its innermost code and instruction; None where
         #: that was not always the same.
         self.inside: dict[int, tuple[CodeType, int] | None] = {}
+        #: All of them, of those.
+        self.insides: dict[int, set[tuple[CodeType, int]]] = {}
         #: The names of the code seen last: the user's namespace, or that of their script.
         self.namespace: dict[str, Any] = {}
 
@@ -145,7 +147,8 @@ class CallSites:
             number = self._add(first, key)
             if inside is not None and number:
                 self.inside[number] = inside
-        if inside is not None and self.inside.get(number) != inside:
+        if inside is not None and (known := self.inside.get(number)) != inside:
+            self.insides.setdefault(number, set()).update((inside, known or inside))
             self.inside[number] = None
         return number
 

@@ -4,34 +4,48 @@ function keeps its results in what it is given."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program, Source
+from ...program_index import index_of
 from ..analysis.effects import used_names
 from ..engine.draft import Draft
 from ..engine.edits import then
-from ..engine.imports import imports_at
+from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Proposal, differing
 from ..engine.tree import opening, statement_at, tree_of
 from .spot import Spot
 
 
 def deep_copied(
-    program: Program, place: Place | None, of: str = "({x})", by: str = "deepcopy"
+    program: Program, place: Place | None, of: str = "({x})", by: str = "copy.deepcopy"
 ) -> Edits | None:
-    """A copy of the expression at the place, or of the `{arguments}` of the call there; `import
-    copy` comes along where it is missing."""
+    """A copy of the expression at the place, or of the `{arguments}` of the call there, or what
+    another function gives of it; an import comes along where it is missing."""
     function, edits = _function(program, place, by)
     if place is None or not function:
         return None
     return then(program, edits, lambda p, at: Spot(p, at).replaced(f"{function}{of}"), place)
 
 
+def called_instead(program: Program, twins: Sequence[tuple[Place, str]]) -> Iterator[Proposal]:
+    """`f(x)` -> `package.g(x)`, at each of these calls the function of this full name."""
+    edits: Edits = ()
+    for place, name in twins:
+        edits = (
+            then(program, edits, partial(deep_copied, of="{arguments}", by=name), place) or edits
+        )
+    yield from differing("repair_twin", edits, code=", ".join(sorted({name for _, name in twins})))
+
+
 def argument_copied(program: Program, place: Place, name: str) -> Edits | None:
     """`data = copy.copy(data)` as the first line of the function around the place."""
-    function, edits = _function(program, place, "copy")
+    function, edits = _function(program, place, "copy.copy")
 
     def copied(edited: Program, now: Place) -> Edits | None:
         tree, own = statement_at(edited, now)
@@ -43,11 +57,14 @@ def argument_copied(program: Program, place: Place, name: str) -> Edits | None:
 
 
 def _function(program: Program, place: Place | None, name: str) -> tuple[str, Edits]:
-    """How a function of `copy` is called there, with the import where it is missing; "" where the
-    program uses that name for something of its own."""
-    source, known = program.source_at(place), imports_at(program, place).local(f"copy.{name}")
-    edits = None if known or source is None else imported(program, source, "copy")
-    return known or (f"copy.{name}" if edits else ""), edits or ()
+    """How a function of a module's is called there, with the import where it is missing; "" where
+    the program uses that name for something of its own."""
+    source, imports = program.source_at(place), imports_at(program, place)
+    known, module = imports.local(name), name.rpartition(".")[0]
+    if known and (known != name or (module, module) in imports.names):
+        return known, ()
+    edits = None if source is None else imported(program, source, module)
+    return (name, edits) if edits else ("", ())
 
 
 def imported(program: Program, source: Source, *modules: str) -> Edits | None:
@@ -58,6 +75,10 @@ def imported(program: Program, source: Source, *modules: str) -> Edits | None:
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     first = next(iter(plain or statements), None)
     names = {module.partition(".")[0] for module in modules}
+    there = Imports.of(program, source).names
+    bound = {n.id for _, n in index_of(program).nodes(ast.Name) if isinstance(n.ctx, ast.Store)}
+    bound |= {local for local, full in there if local != full}
+    names -= {full.partition(".")[0] for _, full in there} - bound
     known = (used_names(tree.module) for tree in tree_of(program, source).namespace)
     if first is None or first.col_offset or not names.isdisjoint(chain.from_iterable(known)):
         return None

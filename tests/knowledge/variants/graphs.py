@@ -820,7 +820,45 @@ Shift.apply(torch.ones(4, 3, 5), shift).square().sum().backward()
 """,
         "gradient_of_wrong_shape",
         "",
+        "        return grad, grad.sum((0, 2))",
+    ),
+    "a gradient summed over the batch alone, where the input lies along the heads": (
+        """
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, gate):
+        ctx.save_for_backward(scores, gate)
+        return scores * gate.view(-1, 1, 1)
+    @staticmethod
+    def backward(ctx, grad):
+        scores, gate = ctx.saved_tensors
+        return grad * gate.view(-1, 1, 1), (grad * scores).sum(dim=(0, 3))
+gate = torch.ones(3, requires_grad=True)
+# %%
+Gate.apply(torch.rand(2, 3, 4, 3), gate).square().sum().backward()
+""",
+        "gradient_of_wrong_shape",
         "",
+        "        return grad * gate.view(-1, 1, 1), (grad * scores).sum((0, 2, 3))",
+    ),
+    "a gradient without a sum, of an input along the channels": (
+        """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        return x * scale[:, None]
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return None, grad * x
+scale = torch.ones(4, requires_grad=True)
+# %%
+Scale.apply(torch.rand(4, 4, 5), scale).square().sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        return None, (grad * x).sum((0, 2))",
     ),
     "math.sqrt of a loss": (
         """
