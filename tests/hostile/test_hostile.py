@@ -1,6 +1,6 @@
 """After hostile programs the world is as without us, time and memory are bounded, text is escaped.
 
-By default every twentieth one in hook mode and every eightieth in check mode, where rewrites are
+By default every fortieth one in hook mode and every eightieth in check mode, where rewrites are
 tried; AUTOGRAD_EXPLAIN_HOSTILE=all takes them all in both.
 """
 
@@ -18,7 +18,7 @@ from hostile import run
 from hostile.world import Describer, differences
 
 EVERYTHING = os.environ.get("AUTOGRAD_EXPLAIN_HOSTILE") == "all"
-PARTS = {"hook": 20, "check": 80}
+PARTS = {"hook": 40, "check": 80}
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
