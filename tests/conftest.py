@@ -3,7 +3,7 @@ import importlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs",
         type=int,
-        default=20,
+        default=12,
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(
@@ -44,6 +44,17 @@ _FORKING = ("verification", "repair", "injection", "truth", "script")
 
 
 _LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py", "test_set_aside.py")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are made and nothing is thrown away: what a garbage collection looks at
+    is all there to stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

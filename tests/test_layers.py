@@ -8,6 +8,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import autograd_explain
 
 PACKAGE = "autograd_explain"
@@ -99,8 +101,19 @@ def _known(module: str, name: str) -> Iterator[str]:
 def imports_of(module: str, at_run_time: bool = False) -> frozenset[str]:
     path = MODULES[module]
     package = (PACKAGE, *path.relative_to(ROOT).parent.parts)
-    tree = ast.parse(path.read_text("utf-8"))
-    return frozenset(imported(tree, package, at_run_time)) - {module}
+    return frozenset(imported(tree_of(path), package, at_run_time)) - {module}
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_tree_stays() -> Iterator[None]:
+    """For the tests that follow they would be objects to look at."""
+    yield
+    tree_of.cache_clear()
 
 
 def test_every_part_has_its_place() -> None:
@@ -192,7 +205,7 @@ def test_calls_of_a_library_say_of_which() -> None:
 
 def _asked_calls(path: Path) -> Iterator[ast.Call]:
     """`index.calls(…)`, `index_of(program).calls(…)`"""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "calls" and "index" in ast.unparse(node.func.value):
                 yield node
@@ -200,7 +213,7 @@ def _asked_calls(path: Path) -> Iterator[ast.Call]:
 
 def _texts_of_programs(path: Path) -> Iterator[str]:
     """`cells` of `program.cells`, `sources` of `slicer.sources()`."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Attribute):
             owner = getattr(node.value, "attr", getattr(node.value, "id", "")).strip("_")
             if (owner, node.attr) in (("program", "cells"), ("slicer", "sources")):

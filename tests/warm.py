@@ -35,10 +35,19 @@ class Ended:
 VARIABLES = {"OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en"}
 
 
-def run(*arguments: object, folder: Path) -> Ended:
-    """`python FILE …` or `python -m MODULE …` in a folder."""
-    given, variables = tuple(map(str, arguments)), {**os.environ, **VARIABLES}
-    return Ended(*in_new_process(_ended, given, folder, variables, seconds=PATIENCE))
+def run(
+    *arguments: object,
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+    seconds: float = PATIENCE,
+) -> Ended:
+    """`python FILE …` or `python -m MODULE …` in a folder.
+
+    `variables`: what the environment has besides `VARIABLES` and the tests' own.
+    """
+    environment = {**os.environ, **VARIABLES, **(variables or {})}
+    given = tuple(map(str, arguments))
+    return Ended(*in_new_process(_ended, given, folder, environment, seconds=seconds))
 
 
 def _ended(

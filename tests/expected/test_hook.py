@@ -8,7 +8,7 @@ import pytest
 from expected.frozen import Case, Compare
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 def test_hook_mode(notebook: Case, as_expected: Compare) -> None:
     as_expected(notebook, "hook")
 

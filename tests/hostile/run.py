@@ -4,7 +4,8 @@ Every run is a fork of this process, which has everything loaded, in an IPython 
 and in a folder that is empty before it.  A program's tracebacks are not looked at, the reports
 are kept apart from its output: both must be as without us, and so must the world after it.
 
-usage: run.py [--mode hook|check] [--only NAME or FAMILY] [--json OUT] [--quiet]
+usage: run.py [--mode hook|check] [--only NAME or FAMILY] [--named NAME …]
+              [--json OUT] [--quiet]
 
 `--mode twice` is a test of this one: without us, but with every cell run twice.
 """
@@ -28,7 +29,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -443,14 +444,22 @@ class Markup(HTMLParser):
     handle_startendtag = handle_starttag
 
 
-def judge(mode: str, only: str = "", say: bool = False, part: int = 1) -> list[dict[str, Any]]:
-    """One row per program; every `part`-th of them."""
+def judge(
+    mode: str,
+    only: str = "",
+    say: bool = False,
+    part: int = 1,
+    named: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """One row per program; every `part`-th of them, or those that have these names."""
     rows = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         stage = Stage(Path(folder).resolve())
         chosen = [p for p in programs() if mode != "check" or not p.name.endswith("[hook]")]
         for program in chosen[::part]:
             if only and only not in program.name and only != program.family:
+                continue
+            if named and program.name not in named:
                 continue
             plain, ours = stage.run(program, "plain"), stage.run(program, mode)
             row = {
@@ -482,9 +491,10 @@ def main() -> None:
     parser.add_argument("--json", default="")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--part", type=int, default=1, help="every n-th program only")
+    parser.add_argument("--named", action="append", help="a program's whole name; may be repeated")
     given = parser.parse_args()
     start = time.monotonic()
-    rows = judge(given.mode, given.only, not given.quiet, given.part)
+    rows = judge(given.mode, given.only, not given.quiet, given.part, given.named or ())
     bad = [r for r in rows if r["faults"]]
     print(
         f"{given.mode}: {len(rows)} programs, {len(bad)} with faults,",

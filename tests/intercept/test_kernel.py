@@ -7,7 +7,8 @@ from itertools import groupby
 
 import nbformat
 import pytest
-from jupyter_client.manager import start_new_kernel
+from jupyter_client.manager import AsyncKernelManager, start_new_kernel
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -157,11 +158,22 @@ def notebook(*cells):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
 
 
+@pytest.fixture(scope="module")
+def own_kernel():
+    """For nbclient, one for all notebooks."""
+    manager = AsyncKernelManager(kernel_name="python3")
+    run_sync(manager.start_kernel)(env=ENVIRONMENT)
+    yield manager
+    run_sync(manager.shutdown_kernel)(now=True)
+
+
 @pytest.mark.parametrize("head", ["", "%%autograd_check --no-verify\n"])
-def test_nbclient_stops_at_the_failing_cell(head):
+def test_nbclient_stops_at_the_failing_cell(own_kernel, head):
     book = notebook(f"%load_ext autograd_explain\n{LEAF}", f"{head}w += 1", "late = 1")
+    client = NotebookClient(book, timeout=60, km=own_kernel)
     with pytest.raises(CellExecutionError, match="a leaf Variable"):
-        NotebookClient(book, timeout=60).execute(env=ENVIRONMENT)
+        client.execute()
+    client.kc.stop_channels()
     kinds = [o.output_type for o in book.cells[1].outputs]
     assert kinds == ["error", "display_data"]
     assert book.cells[2].execution_count is None

@@ -11,7 +11,7 @@ import pytest
 
 import autograd_explain
 from autograd_explain.search import language_in, lookup, similar
-from autograd_explain.search.causes import causes, constants
+from autograd_explain.search.causes import Cause, causes, constants
 from autograd_explain.search.find import ranking
 
 HERE = Path(__file__).parent
@@ -71,15 +71,22 @@ def test_a_notion_is_explained_by_a_topic(question: str) -> None:
     assert first(question) == "leaf_tensors"
 
 
-def test_every_entrys_own_questions_find_it() -> None:
-    missed = [
+def test_every_entrys_own_questions_find_it(request: pytest.FixtureRequest) -> None:
+    """In a plain run every third: of each entry others in each language."""
+    part = 1 if request.config.getoption("--all-notebooks") else 3
+    asked = [
         (question, cause.name)
-        for cause in causes().values()
-        for document in cause.documents.values()
-        for question in document.questions
-        if cause.name not in [r.name for r in ranking(causes()).answers(question)[:2]]
+        for first, cause in enumerate(causes().values())
+        for shift, document in enumerate(cause.documents.values())
+        for question in document.questions[(first + shift) % part :: part]
     ]
-    assert not missed
+    assert {name for _, name in asked} >= {c.name for c in causes().values() if _asks(c)}
+    answers = ranking(causes()).answers
+    assert [(q, name) for q, name in asked if name not in [r.name for r in answers(q)[:2]]] == []
+
+
+def _asks(cause: Cause) -> bool:
+    return any(document.questions for document in cause.documents.values())
 
 
 def test_a_name_finds_its_entry() -> None:

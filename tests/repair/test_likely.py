@@ -47,13 +47,14 @@ def test_an_attribute_keeps_the_leaf_that_it_holds(play: Callable[..., Any], lea
 
 
 def test_of_a_long_program_the_report_does_not_wait(play: Callable[..., Any]) -> None:
-    long = "\n".join(f"a{n} = torch.ones(2) * {n}" for n in range(1500))
+    long = "\n".join(f"a{n} = torch.ones(2) * {n}" for n in range(1100))
     played = play(FORWARD, long, WRITTEN)
     request = played.request()
     found = finding(played, 2)
-    took = seconds_of(lambda: likely(found, request))
+    told: list[Any] = []
+    took = seconds_of(lambda: told.extend(likely(found, request)))
     assert took < 12 * seconds_to_parse(long)  # 3 on a quiet machine
-    assert likely(found, request)
+    assert told
 
 
 def test_a_report_says_that_it_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,7 +212,7 @@ def test_what_only_silences_the_error_is_not_shown(play: Callable[..., Any]) -> 
 
 
 def test_of_a_long_program_the_end_is_searched(play: Callable[..., Any]) -> None:
-    long = "\n".join(f"a{n} = torch.ones(2) * {n}" for n in range(1500))
+    long = "\n".join(f"a{n} = torch.ones(2) * {n}" for n in range(1100))
     first = found(play(FORWARD, long, "y = w.exp()\ny += 1\ny.sum().backward()"))[0]
     assert first.outcome is Outcome.VERIFIED
     assert first.edits[0].cell == 3
@@ -354,7 +354,7 @@ def test_nothing_is_left_after_searches(play: Callable[..., Any]) -> None:
     played = play(FORWARD, CUT_LATER)
     found(played, seconds=0.5)  # what is loaded with the first one stays
     files, processes = len(os.listdir("/proc/self/fd")), children()
-    for number in range(100):
+    for number in range(40):
         found(played, seconds=0.5 if number % 20 == 0 else 0.02)
     # A process that the first one has used may have ended since.
     assert len(os.listdir("/proc/self/fd")) <= files and len(children()) <= len(processes)

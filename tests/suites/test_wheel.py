@@ -156,7 +156,7 @@ def assert_left_alone(text: str, samples: Callable[[list[Any]], Any], some: list
     assert recording.limits == ()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_operators(part: int) -> None:
     assert_left_alone(OPERATORS, samples_of_operators, operators()[part::_PARTS])

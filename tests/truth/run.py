@@ -10,7 +10,7 @@ import importlib
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import islice
 from pathlib import Path
@@ -84,14 +84,14 @@ def fixed_spans(cause: str) -> frozenset[str]:
     return frozenset(s for s in _SPAN.findall(text) if "{" not in s)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--mode", default="check")
     parser.add_argument("--part", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--injected", type=int, default=0)
     parser.add_argument("--only", default="")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     count = reports = compared = false = 0
     for name, cells in notebooks(given.injected, given.part, given.first):
         if given.only not in name:
