@@ -169,6 +169,17 @@ def test_what_a_view_without_a_name_looks_into_is_named() -> None:
     assert found is not None and "cell.bias_ih" in found.finding.tensors[0].names
 
 
+def test_what_a_saving_call_is_given_beside_the_tensor_does_not_hide_its_name() -> None:
+    cells = (
+        "import torch\nw = torch.randn(2, 3, requires_grad=True)\n"
+        "def normed(x):\n    h = x.exp()\n"
+        "    h.sub_(h.mean(-1, keepdim=True)).div_(h.std(-1, keepdim=True))\n    return h.sum()",
+        "normed(w).backward()",
+    )
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.tensors[0].names == ("h",)
+
+
 LAYERS = """# %%
 import torch
 from torch import nn

@@ -15,7 +15,7 @@ import torch
 
 from ...model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ...nodes import is_view
-from ...program import called_name
+from ...program import called_name, expression_of, is_literal
 from ..dataflow.safe_lookup import MISSING
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
@@ -316,7 +316,7 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     maker = overwrite.maker
     if maker is None or overwrite.saved.name == "result":
         return ""
-    operands = tuple(o for o in maker.operands if o)
+    operands = tuple(o for o in maker.operands if o and not _is_number(o))
     known = {_base(name) for name in source_names(overwrite)}
     named = [o for o in operands if _base(o) in known]
     named = named or [o for o in operands if _base(o) in names]
@@ -332,6 +332,12 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
         return bases.pop()
     at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
     return operands[at] if at < len(operands) <= 2 else ""
+
+
+def _is_number(operand: str) -> bool:
+    """Whether an operand is no tensor: `-1` and `True` of `h.std(-1, keepdim=True)`."""
+    node = expression_of(operand)
+    return node is not None and is_literal(node)
 
 
 def _same_attribute(operand: str, name: str) -> bool:

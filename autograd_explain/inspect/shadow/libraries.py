@@ -206,12 +206,26 @@ class Libraries:
 
 def works_on_tensors(values: Iterable[Any]) -> bool:
     """Whether a call with these concerns autograd: tensors or modules, or what holds such."""
+    return any(isinstance(v, (torch.Tensor, *_TRAINED)) for v in _within(values))
+
+
+def may_have_graph(values: Iterable[Any]) -> bool:
+    """Whether a call with these may record something: a tensor that requires grad, a module."""
+    return any(
+        v.requires_grad if isinstance(v, torch.Tensor) else isinstance(v, _TRAINED)
+        for v in _within(values)
+    )
+
+
+_TRAINED = (torch.nn.Module, torch.optim.Optimizer)
+
+
+def _within(values: Iterable[Any]) -> Iterator[Any]:
+    """The values and what they hold, as far as that is looked into."""
     row = list(values)
     for _ in range(_HELD):
-        if any(isinstance(v, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)) for v in row):
-            return True
+        yield from row
         row = list(islice(chain.from_iterable(map(_parts, row)), _MOST))
-    return False
 
 
 _HELD, _MOST = 5, 300

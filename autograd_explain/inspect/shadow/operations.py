@@ -22,7 +22,7 @@ from .event_log import (
     tracked,
     version_of,
 )
-from .libraries import works_on_tensors
+from .libraries import may_have_graph, works_on_tensors
 from .meta_results import substitute
 from .native_calls import is_excessive
 from .policy import behind, bound_to, is_twin_class, is_twin_function, is_twin_module
@@ -84,6 +84,9 @@ class Operations:
                 return self.begin(site, function, args, kwargs)
         if isinstance(function, type) and is_twin_class(function) and not site.in_library:
             return self.make(site, function, args, kwargs)
+        if walk.is_kept(site) and self._makes_data(function, args, kwargs):
+            # What is not known the binding of the name takes from the program.
+            return self.attempt(site, function, args, kwargs, None)
         if _is_plain_sequence(function) and len(args) == 1 and not kwargs:
             return self.sequence(site, function, args[0])
         if is_twin_function(behind(function)) or is_twin_module(function):
@@ -93,6 +96,13 @@ class Operations:
         if type(function) is Unknown or is_excessive(function, args, kwargs):
             return walk.unknown_call(site, name, args, kwargs)
         return self.run(site, function, args, kwargs, name or _name_of(function))
+
+    def _makes_data(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a library's function is given nothing that a graph could come of:
+        `Batch.from_data_list(graphs)`."""
+        given = (getattr(function, "__self__", None), *args, *kwargs.values())
+        own = is_twin_function(behind(function)) and self.walk.libraries.is_inside(function)
+        return own and not may_have_graph(given)
 
     def of_unknown(
         self, site: Site, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -216,6 +216,11 @@ class ShadowState:
         same = found is not None and type(found).__name__ == kind.__name__
         return found if same and self.twin_of(type(found)) is kind else None
 
+    def is_kept(self, site: Site) -> bool:
+        """Whether the program still has what a statement of the user's gave a name."""
+        name = site.target.id if isinstance(site.target, ast.Name) else None
+        return not site.in_library and name in self._live_names(site)
+
     def _live_names(self, site: Site) -> Any:
         """What the program has under the names of a site."""
         if site.function is None:

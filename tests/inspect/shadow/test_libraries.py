@@ -207,6 +207,30 @@ for _ in range(3):
     assert made == [("exp", 11), ("mul", 11)]
 
 
+def test_data_whose_making_is_not_known_are_taken_as_they_live(installed: Library) -> None:
+    installed(
+        "import os\n"
+        "import torch\n"
+        "class Batch:\n"
+        "    def __init__(self, x, index):\n"
+        "        self.x, self.index = x, index\n"
+        "def collated(rows):\n"
+        "    index = torch.tensor([os.getpid() * 0 + i for i in range(len(rows))])\n"
+        "    return Batch(torch.stack(rows), index)\n"
+    )
+    made = "import torch\nfrom somelib import collated\nbatch = collated([torch.ones(3)] * 2)"
+    cell = """
+w = torch.ones(3, requires_grad=True)
+h = torch.sigmoid(batch.x * w)
+h -= 1
+torch.zeros(2, 3).index_add(0, batch.index, h).sum().backward()
+"""
+    history = history_of(failure(made, cell))
+    saved = next(history.graph.overwritten())
+    (write,), maker = history.writes(saved), history.maker(saved.node)
+    assert (write.place.source, maker and maker.op) == ("h -= 1", "sigmoid")
+
+
 def test_where_a_library_leads_astray_the_users_lines_stay_known(installed: Library) -> None:
     installed(
         "import subprocess, torch\n"
