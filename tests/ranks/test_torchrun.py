@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 
 from autograd_explain.cli import main
 
@@ -190,9 +191,8 @@ def elastic(folder: Path) -> dict[str, str]:
 def test_an_entry_point_of_ones_own_leaves_a_record(tmp_path: Path) -> None:
     text = "import autograd_explain, torch\nautograd_explain.install()\n"
     (tmp_path / "train.py").write_text(text + "w = torch.ones(2, requires_grad=True)\nw += 1\n")
-    command = [sys.executable, "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=elastic(tmp_path), capture_output=True)
-    assert done.returncode == 1
+    ended = warm.run("train.py", folder=tmp_path, variables=elastic(tmp_path))
+    assert ended.status == 1, ended.err
     record = json.loads((tmp_path / "1" / "autograd_explain.json").read_text())
     assert record["error"]["places"][-1]["line"] == 4
     assert [(r["id"], r["rank"]) for r in record["reports"]] == [("leaf_written", 1)]
