@@ -17,8 +17,9 @@ from autograd_explain.inspect.facts.overwrite import (
     read_operands,
     saving_lines,
 )
-from autograd_explain.inspect.facts.statements import writes_in
+from autograd_explain.inspect.facts.statements import SourceWrite, writes_in
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.names import shares_memory
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
@@ -136,7 +137,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         failed=failed,
         further=further,
         readers=saving_lines(scene) if is_parameter(found) else (),
-        alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
+        alone=_alone(scene, found) if guilty is None and not is_parameter(found) else None,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),
         tuples=_tuples(scene, guilty, further),
@@ -180,17 +181,23 @@ def _taken_apart(write: TraceEvent) -> str:
     return next((b for b in bases if b and write.target.startswith((f"{b}[", f"{b}."))), "")
 
 
-def _alone(scene: Scene) -> Place | None:
-    """The one statement of the program that writes in place to what may be a tensor."""
+def _alone(scene: Scene, overwrite: Overwrite) -> Place | None:
+    """The one statement of the program that writes in place to what may be the tensor: to no number
+    and to nothing that still has its name and is another tensor."""
     given = [(t, n.value) for _, n in scene.index.nodes(ast.Assign) for t in n.targets]
     pairs = [p for pair in given for p in taken_apart(*pair)]
     counted = {last_name(t) for t, v in pairs if isinstance(v, (ast.Constant, ast.List, ast.Dict))}
     found = [
         source.place(write.statement.lineno)
         for source, write in writes_in(scene.index)
-        if last_name(write.target) not in counted
+        if last_name(write.target) not in counted and not _is_other(scene, overwrite, write)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _is_other(scene: Scene, overwrite: Overwrite, write: SourceWrite) -> bool:
+    live = scene.names.named(ast.unparse(write.target))
+    return live is not None and not shares_memory(live, overwrite.saved.tensor)
 
 
 def _variant(found: Overwrite) -> str:

@@ -113,7 +113,7 @@ def _candidates(site: Site[Details]) -> Fixes:
     alone, program = site.details.alone, site.program
     only = write_at(program, alone)
     if alone and only and rebinding_is_enough(program, alone, only.target):
-        yield "out_of_place", out_of_place(site.program, alone)
+        yield from _new_tensor(site, alone, only.target, part=False)
     if write is not None and site.details.parameter:
         # A parameter stays the tensor that modules and optimizers hold: the write waits, unless
         # the program goes on computing with what it wrote.
