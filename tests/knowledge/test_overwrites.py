@@ -367,7 +367,7 @@ def test_what_a_function_returns_to_a_library_is_named_as_it_is_computed(
         ("", "h *= mask", "h = h * mask"),
         ("", "h[:1] = 0", "h = h.clone()"),
         ("rate = torch.ones(1)\nrate *= 2\n", "h *= mask", "h = h * mask"),
-        ("def doubled(v):\n    v *= 2\n    return v\n", "h *= mask", ""),
+        ("def doubled(v):\n    v *= 2\ndoubled(torch.ones(1))\n", "h *= mask", ""),
     ],
 )
 def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
