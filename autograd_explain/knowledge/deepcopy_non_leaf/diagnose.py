@@ -83,7 +83,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     fact = tensor_fact(scene, tensor)
     path = "" if fact.names or copied is None else copied_path(scene, copied.text)
     fact = replace(fact, names=(path,)) if path else fact
-    own, later = _reads(scene, attribute, stored) if apart else ([], [])
+    alone = owner is not MISSING and _attributes(owner).get(attribute) is tensor
+    own, later = _reads(scene, attribute, stored if alone else []) if apart else ([], [])
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
     causes = norm.asked if norm is not None else (stored[:1] or (written or copied,))
     return finding_from_message(
