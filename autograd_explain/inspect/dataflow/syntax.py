@@ -183,6 +183,10 @@ def declares(body: Body, name: str, *kinds: type[ast.Global] | type[ast.Nonlocal
     return any(isinstance(s, kinds) and name in s.names for s in statements_of(body))
 
 
+def names_in(node: ast.AST) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
 def attributes_in(value: ast.expr) -> set[str]:
     """The attributes that an expression reads, as they are written: `self.k`."""
     return {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Attribute)}

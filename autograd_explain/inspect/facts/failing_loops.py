@@ -67,24 +67,31 @@ class FailingLoops:
         `for epoch: draw(); for batch: …`: once for all rounds of the inner loop; so it is in
         `update(draw())` where that loop is one of the function `update`.
         """
-        for level, (made, failed) in enumerate(zip(moment.path, self.path, strict=False)):
-            if made.function_id != failed.function_id:
-                return level > 0 and self.around(failed) is not None
-            if made.line != failed.line:
-                inner = self.around(failed)
-                return inner is not None and made.line < inner.first
-        return False
+        parting = self._parting(moment)
+        if parting is None:
+            return False
+        level, made, failed = parting
+        inner = self.around(failed)
+        apart = made.function_id != failed.function_id
+        return inner is not None and (level > 0 if apart else made.line < inner.first)
 
     def called_after(self, moment: TraceEvent) -> bool:
         """Whether a moment came before the call, in the text of the same round, of a function whose
         loop failed: `for …: data = collect(); update(data)`."""
+        parting = self._parting(moment)
+        if parting is None:
+            return False
+        level, made, failed = parting
+        same = made.function_id == failed.function_id and made.line < failed.line
+        return same and any(map(self.around, self.path[level + 1 :]))
+
+    def _parting(self, moment: TraceEvent) -> tuple[int, Place, Place] | None:
+        """How deep, and where, the calls that led to a moment part from those that led to the
+        failure; None where they do not."""
         for level, (made, failed) in enumerate(zip(moment.path, self.path, strict=False)):
-            if made.function_id != failed.function_id:
-                return False
-            if made.line != failed.line:
-                inner = any(self.around(place) for place in self.path[level + 1 :])
-                return inner and made.line < failed.line
-        return False
+            if (made.function_id, made.line) != (failed.function_id, failed.line):
+                return level, made, failed
+        return None
 
     def around(self, place: Place) -> Loop | None:
         """The innermost loop that holds a place."""

@@ -75,7 +75,7 @@ def _thawed_for_backward(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("deep_copy", lambda s: deep_copied(s.program, s.details.copied, "{arguments}")),
+    Fix("deep_copy", lambda s: deep_copied(s.program, s.details.copied, of="{arguments}")),
     Fix("thaw_held", _thawed_for_backward),
     Fix("thaw_behind", _thawed_behind, when=lambda d: d.turn is not None),
     Fix("thaw_before", _thawed_before, when=lambda d: d.turn is None),

@@ -60,10 +60,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if shown is given and isinstance(tensor, torch.nn.Parameter):
         shown = None
     if any(node.variable is tensor for node in scene.graph.nodes):
-        return _switched_off(scene, index, tensor, shown, given)
-    made = maker(scene, shown) or _cutting_maker(scene, shown)
+        told = _switched_off(scene, tensor, given)
+    else:
+        told = _never_on(scene, tensor, shown, given)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
-    frozen = isinstance(tensor, torch.nn.Parameter)
     return finding_from_message(
         scene,
         "input_without_grad",
@@ -71,42 +71,52 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": fact.names[0] if fact.names else "",
             "index": str(index),
-            "maker": "" if made is None else made.text,
             "all": "" if given is None else given.text,
+            **told.facts,
         },
-        at=given if frozen or made is None else made,
-        variant="frozen" if frozen else "",
+        at=told.at,
+        variant=told.variant,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(_details(scene, frozen, made, shown, tensor))
+    ).with_details(told.details)
 
 
-def _switched_off(
-    scene: Scene, index: int, tensor: torch.Tensor, shown: ExprAt | None, given: ExprAt | None
-) -> Finding[Details]:
+@dataclass(frozen=True)
+class _Told:
+    """How the tensor came not to require grad."""
+
+    facts: dict[str, str]
+    at: ExprAt | Place | None
+    variant: str
+    details: Details
+
+
+def _never_on(
+    scene: Scene, tensor: torch.Tensor, shown: ExprAt | None, given: ExprAt | None
+) -> _Told:
+    made = maker(scene, shown) or _cutting_maker(scene, shown)
+    frozen = isinstance(tensor, torch.nn.Parameter)
+    return _Told(
+        {"maker": "" if made is None else made.text},
+        given if frozen or made is None else made,
+        "frozen" if frozen else "",
+        _details(scene, frozen, made, shown, tensor),
+    )
+
+
+def _switched_off(scene: Scene, tensor: torch.Tensor, given: ExprAt | None) -> _Told:
     """The graph leads to it: it required grad when that was recorded, and something switched that
     off since."""
     freezer = freezer_of(scene, tensor)
     switch = flags_set_before(scene) if freezer is None else scene.place_at(freezer)
-    fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
     alone = given is not None and scene.slicer.value(given) is tensor
     again = "{x}.requires_grad_()" if alone else "[p.requires_grad_() for p in {x}]"
-    return finding_from_message(
-        scene,
-        "input_without_grad",
-        EXAMPLE,
-        facts={
-            "tensor": fact.names[0] if fact.names else "",
-            "index": str(index),
-            "maker": "" if switch is None else switch.source,
-            "all": "" if given is None else given.text,
-            "place": label(switch),
-        },
-        at=given if switch is None else switch,
-        variant="switched",
-        confidence=Confidence.PROVEN,
-        tensors=(fact,),
-    ).with_details(Details(None, given=scene.place_at(given), again=again))
+    return _Told(
+        {"maker": "" if switch is None else switch.source, "place": label(switch)},
+        given if switch is None else switch,
+        "switched",
+        Details(None, given=scene.place_at(given), again=again),
+    )
 
 
 def _details(

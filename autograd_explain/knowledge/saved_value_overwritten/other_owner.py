@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 import torch
 
 from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, Body, How
+from autograd_explain.inspect.dataflow.syntax import names_in
 from autograd_explain.inspect.facts.overwrite import Overwrite
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import Source, blocks
@@ -77,8 +77,8 @@ def _is_same_between(source: Source, made: ast.stmt, write: ast.stmt, owner: ast
     for block in blocks(source.parents[write]):
         if made in block and write in block:
             between = block[block.index(made) + 1 : block.index(write)]
-            stored = {n.id for s in between for n in _names(s) if isinstance(n.ctx, ast.Store)}
-            return stored.isdisjoint(n.id for n in _names(owner))
+            stored = {n.id for s in between for n in names_in(s) if isinstance(n.ctx, ast.Store)}
+            return stored.isdisjoint(n.id for n in names_in(owner))
     return False
 
 
@@ -98,12 +98,8 @@ def _is_fixed(scene: Scene, name: str) -> bool:
 def _is_seen(body: Body, owner: ast.expr) -> bool:
     """Whether somebody else may look there: not at a container of the function's own that nothing
     else reads."""
-    head = next(_names(owner)).id
-    uses = [n for n in _names(body) if n.id == head]
+    head = next(names_in(owner)).id
+    uses = [n for n in names_in(body) if n.id == head]
     own = isinstance(body, FUNCTIONS) and head not in parameters(body)
     own = own and any(isinstance(n.ctx, ast.Store) for n in uses)
     return not own or sum(isinstance(n.ctx, ast.Load) for n in uses) > 1
-
-
-def _names(node: ast.AST) -> Iterator[ast.Name]:
-    return (n for n in ast.walk(node) if isinstance(n, ast.Name))

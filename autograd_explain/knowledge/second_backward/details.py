@@ -13,7 +13,7 @@ from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
-from autograd_explain.inspect.dataflow.syntax import returns
+from autograd_explain.inspect.dataflow.syntax import names_in, returns
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind
@@ -147,8 +147,8 @@ def _of_itself(function: Function, statement: ast.AST | None, owner: str, tensor
     given or computes."""
     if not isinstance(statement, ast.Assign):
         return False
-    stored = (n.id for n in _names(function) if isinstance(n.ctx, ast.Store))
-    read = {n.id for n in _names(statement.value)} & {*stored, *parameters(function)}
+    stored = (n.id for n in names_in(function) if isinstance(n.ctx, ast.Store))
+    read = {n.id for n in names_in(statement.value)} & {*stored, *parameters(function)}
     inside = (n for n in ast.walk(statement.value) if isinstance(n, ast.Attribute))
     return read <= {owner, "self"} and any(ast.unparse(n) == tensor for n in inside)
 
@@ -158,7 +158,7 @@ def _is_of_loop(scene: Scene, part: FreedPart, owner: str) -> bool:
     loop that goes through what has the function's name for it."""
     failing = scene.program.statement_at(scene.place)
     for statement, around in _calling(scene, part):
-        each = {n.id for loop in around if isinstance(loop, ast.For) for n in _names(loop.target)}
+        each = {n.id for loop in around if isinstance(loop, ast.For) for n in names_in(loop.target)}
         if each & (_given(statement) | ({owner} if statement is failing else set())):
             return True
     return False
@@ -184,11 +184,7 @@ def _calling(scene: Scene, part: FreedPart) -> Iterator[tuple[ast.stmt, list[ast
 def _given(statement: ast.stmt) -> set[str]:
     """The names in the arguments of a statement's calls."""
     calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
-    return {n.id for call in calls for arg in call.args for n in _names(arg)}
-
-
-def _names(node: ast.AST) -> Iterator[ast.Name]:
-    return (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for call in calls for arg in call.args for n in names_in(arg)}
 
 
 def _filled(scene: Scene, part: FreedPart) -> str:
@@ -329,7 +325,8 @@ def _reads_of_line(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     if reader is None or source is None or lines != {reader.place.line_id} or not part.carried:
         return ()
     statement = scene.program.statement_at(reader.place)
-    found = [n for n in _names(statement) if n.id == part.carried] if statement is not None else []
+    names = () if statement is None else names_in(statement)
+    found = (n for n in names if n.id == part.carried)
     return tuple(source.place(n.lineno, reader.place.function, n) for n in found)
 
 

@@ -18,7 +18,7 @@ from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import non_reentrant, switched_before
 from autograd_explain.rewrite.transforms.clone import clone_before_write
-from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
+from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied, given_to
 from autograd_explain.rewrite.transforms.derivatives import keep_graph, with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
     bound_again,
@@ -328,7 +328,7 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
     anew = switched_before(program, site.finding.place(What.CAUSE), details.emptied)
     yield from differing("emptied", anew)
     yield from differing("own_copy", deep_copied(program, details.handed))
-    first = deep_copied(program, details.shared_object, by="copy.copy")
+    first = given_to(program, details.shared_object, "copy.copy")
     yield from differing("copy_first", first, corrects=True)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(site)

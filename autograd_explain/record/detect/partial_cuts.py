@@ -117,8 +117,7 @@ def is_drawn(sites: CallSites, site: int) -> bool:
 
 def switch_at(sites: CallSites, site: int) -> str:
     """The switch of a package's by which it makes a call; "" where there is none."""
-    one = sites.inside.get(site)
-    lines = sites.insides.get(site, ()) if one is None else (one,)
+    lines = (at for at in sites.insides.get(site, ()) if at is not None)
     found = (switch_around(at[0].co_filename, line_of(*at)) for at in lines)
     return next(filter(None, found), "")
 

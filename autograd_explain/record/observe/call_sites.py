@@ -83,11 +83,9 @@ class CallSites:
         #: Sites in functions that this frame calls, as a loop by hand is one: by the operation,
         #: the function's code and instruction, and the frame's.
         self._near: dict[tuple[int, int, int, int], int] = {}
-        #: For sites inside an installed package its innermost code and instruction; None where
-        #: that was not always the same.
-        self.inside: dict[int, tuple[CodeType, int] | None] = {}
-        #: All of them, of those.
-        self.insides: dict[int, set[tuple[CodeType, int]]] = {}
+        #: For each site the innermost code and instruction of an installed package inside it;
+        #: None among them where the first call came from none.
+        self.insides: dict[int, set[tuple[CodeType, int] | None]] = {}
         #: The names of the code seen last: the user's namespace, or that of their script.
         self.namespace: dict[str, Any] = {}
 
@@ -145,11 +143,9 @@ class CallSites:
             number = self._numbers[key]
         except KeyError:
             number = self._add(first, key)
-            if inside is not None and number:
-                self.inside[number] = inside
-        if inside is not None and (known := self.inside.get(number)) != inside:
-            self.insides.setdefault(number, set()).update((inside, known or inside))
-            self.inside[number] = None
+            self.insides[number] = {inside}
+        if inside is not None:
+            self.insides[number].add(inside)
         return number
 
     def _add(self, frame: FrameType | None, key: Any) -> int:

@@ -126,10 +126,10 @@ class SiteReader:
 
     def _inside(self, number: int) -> Place | None:
         """The line of an installed package that called torch, where it was always the same."""
-        found = self._sites.inside.get(number)
-        if found is None:
+        found = [*self._sites.insides.get(number, ())]
+        if len(found) != 1 or found[0] is None:
             return None
-        code, instruction = found
+        code, instruction = found[0]
         line = line_of(code, instruction)
         text = linecache.getline(code.co_filename, line)
         return Place(None, code.co_filename, line, text.strip(), code.co_name)

@@ -22,24 +22,24 @@ from ..engine.tree import opening, statement_at, tree_of
 from .spot import Spot
 
 
-def deep_copied(
-    program: Program, place: Place | None, of: str = "({x})", by: str = "copy.deepcopy"
-) -> Edits | None:
-    """A copy of the expression at the place, or of the `{arguments}` of the call there, or what
-    another function gives of it; an import comes along where it is missing."""
-    function, edits = _function(program, place, by)
+def given_to(program: Program, place: Place | None, name: str, of: str = "({x})") -> Edits | None:
+    """What the function of this full name (`copy.deepcopy`) gives of the expression at the place,
+    or of the `{arguments}` of the call there; an import comes along where it is missing."""
+    function, edits = _function(program, place, name)
     if place is None or not function:
         return None
     return then(program, edits, lambda p, at: Spot(p, at).replaced(f"{function}{of}"), place)
+
+
+#: `copy.deepcopy(x)`
+deep_copied = partial(given_to, name="copy.deepcopy")
 
 
 def called_instead(program: Program, twins: Sequence[tuple[Place, str]]) -> Iterator[Proposal]:
     """`f(x)` -> `package.g(x)`, at each of these calls the function of this full name."""
     edits: Edits = ()
     for place, name in twins:
-        edits = (
-            then(program, edits, partial(deep_copied, of="{arguments}", by=name), place) or edits
-        )
+        edits = then(program, edits, partial(given_to, name=name, of="{arguments}"), place) or edits
     yield from differing("repair_twin", edits, code=", ".join(sorted({name for _, name in twins})))
 
 
