@@ -388,9 +388,9 @@ class GraphLine:
     """A line of the user's program in the drawn part of the graph.
 
     `inputs` are the positions of the lines that it computes from, all of them before its own;
-    `leaves` the names of the leaves that it reads; `count` how often it ran.  `freed`: an earlier
-    backward has freed what "all" of its runs, or the "first" ones, had saved.  Without a place it
-    stands for `count` lines that are left out.
+    `leaves` the names of the leaves that it reads; `count` how often the gradient passes.
+    `freed`: an earlier backward has freed what "all" of its runs, or the "first" ones, had saved.
+    Without a place it stands for `count` lines that are left out.
     """
 
     place: Place | None

@@ -87,7 +87,7 @@ WORDS: Words = {
     # the graph's lines
     "path": ("the gradient passes here", "勾配がここを通る", "梯度经过此处"),
     "path_leaves": ("leaves `{leaves}`", "リーフ `{leaves}`", "叶子张量 `{leaves}`"),
-    "path_count": ("ran {count} times", "{count} 回実行", "运行了 {count} 次"),
+    "path_count": ("passed {count} times", "{count} 回通る", "经过 {count} 次"),
     "path_freed": ("its saved values are freed", "保存値は解放済み", "保存的值已释放"),
     "path_freed_first": (
         "the saved values of its earlier runs are freed",

@@ -46,7 +46,7 @@ def test_the_graphs_lines_stand_between_the_reports_own() -> None:
     sources = ["● ", "○   twice = out", "◆ hidden += 1", "both = out", "7 more lines", "loss = "]
     found = [text.index(source) for source in sources]
     assert found == sorted(found)
-    assert "leaves `w, b`" in text and "ran 6 times" in text
+    assert "leaves `w, b`" in text and "passed 6 times" in text
     assert "version  ●" not in text and "version  ●" in overwritten().to_text(80)
     assert drawn().to_html().count("<svg") == 7
 
