@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, called_name
-from autograd_explain.rewrite import Edits
+from autograd_explain.program import called_name
+from autograd_explain.rewrite import Edits, Site
 from autograd_explain.rewrite.transforms.spot import Spot
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_all
+
+from .diagnose import Details
 
 _LEFT = "[p for p in {x} if p.requires_grad]"
 _NAMED = "[(n, p) for n, p in {x} if p.requires_grad]"
 
 
-def left_out(program: Program, place: Place, lists: Sequence[Place]) -> Edits | None:
-    """`model.parameters()` -> `[p for p in model.parameters() if p.requires_grad]` at each of the
-    `lists`; without any, what is given at `place`, under its own name where that is read again."""
-    if lists:
-        return apply_all(_trained(Spot(program, p)) for p in lists)
-    spot = Spot(program, place)
-    again = isinstance(spot.node, ast.Name) and _is_read_again(spot, spot.node)
-    renamed = spot.before(f"{{x}} = {_LEFT}") if again else None
-    return renamed or spot.replaced(_LEFT)
+def left_out(site: Site[Details]) -> Edits | None:
+    """`model.parameters()` -> `[p for p in model.parameters() if p.requires_grad]` wherever the
+    order counts; where no such call is known, what is given at the site, under its own name where
+    that is read again."""
+    if site.details.lists:
+        return apply_all(_trained(site.at(p)) for p in site.details.lists)
+    again = isinstance(site.node, ast.Name) and _is_read_again(site, site.node)
+    renamed = site.before(f"{{x}} = {_LEFT}") if again else None
+    return renamed or site.replaced(_LEFT)
 
 
 def _trained(spot: Spot) -> list[Patch]:

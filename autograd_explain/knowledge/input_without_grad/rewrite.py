@@ -15,12 +15,7 @@ def _flag(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "leave_out",
-        lambda s: left_out(s.program, s.place, s.details.lists),
-        when=lambda d: d.way is Way.FILTER,
-        changes=True,
-    ),
+    Fix("leave_out", left_out, when=lambda d: d.way is Way.FILTER, changes=True),
     Fix("thaw", lambda s: s.at(s.details.given).replaced(s.details.again)),
     Fix("vectors", lambda s: gradient_of_vectors(s.program, s.details.ids), changes=True),
     Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
