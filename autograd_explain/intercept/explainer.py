@@ -32,7 +32,7 @@ from .verification import (
     Verifier,
     is_quick,
 )
-from .warned import caused_by, evidence_of, stack_of
+from .warned import caused_by, evidence_of, is_about_users, stack_of
 
 if TYPE_CHECKING:
     from ..record import Signal
@@ -48,12 +48,6 @@ Recognise = Callable[[Incident, Options], bool]
 Postponed = AwaitedVerification | DeferredVerification | LaterVerification
 
 _MAX_WARNINGS = 3  #: explained per cell
-#: About an expression in the very line that warns; in torch's own code they are torch's affair.
-_ABOUT_THE_LINE = ("The .grad attribute of a Tensor", "To copy construct from a tensor")
-
-
-def _may_pass_through(text: str) -> bool:
-    return not text.startswith(_ABOUT_THE_LINE)
 
 
 class Sources(Protocol):
@@ -227,9 +221,12 @@ class Explainer:
             return  # raised in a library: not the user's line
         own = live.frame is frame
         place = source.place(live.line)
-        if (text, place) in visit.warned or not (own or _may_pass_through(text)):
+        if (text, place) in visit.warned:
             return
         visit.warned.add((text, place))
+        evidence = evidence_of(frame, source if own else None)
+        if not own and not is_about_users(text, evidence, frames, program, self._shell.user_ns):
+            return
         incident = Incident(
             Kind.WARNING,
             text,
@@ -237,7 +234,7 @@ class Explainer:
             self._shell.user_ns,
             frames,
             cell=visit.run.number or None,
-            evidence=evidence_of(frame, source) if own else {},
+            evidence=evidence,
             recording=None if visit.check is None else visit.check.recording,
             patched=self._apart.patched,
         )

@@ -21,8 +21,13 @@ from ..program import Program, Source
 Handler = Callable[[str, FrameType], None]
 #: torch's own code, and the recorder's between it and the user.
 _PASSED_THROUGH = ("torch", "autograd_explain")
+#: About an expression in the very line that warns; in torch's own code it is torch's affair.
+_ABOUT_THE_LINE = "To copy construct from a tensor"
+#: About a tensor, which may be the user's where a library's code reads it.
+_ABOUT_A_TENSOR = "The .grad attribute of a Tensor"
 #: What is lost is the user's, whoever calls torch in between.
 _WHOEVER_CALLS = (
+    _ABOUT_A_TENSOR,
     "None of the inputs have requires_grad",
     "Converting a tensor with requires_grad=True to a scalar",
 )
@@ -114,6 +119,24 @@ def caused_by(text: str, frames: tuple[LiveFrame, ...], program: Program) -> Liv
     return None
 
 
+def is_about_users(
+    text: str,
+    evidence: Mapping[str, Any],
+    frames: tuple[LiveFrame, ...],
+    program: Program,
+    namespace: Mapping[str, Any],
+) -> bool:
+    """Whether a warning that a library's line caused is about what is the user's: of a tensor one
+    that they have a name for, not what the library has made for itself."""
+    if not text.startswith(_ABOUT_A_TENSOR):
+        return not text.startswith(_ABOUT_THE_LINE)
+    from ..inspect.live.names import Names
+
+    own = [f for f in frames if program.source_of(f.code) is not None]
+    named = Names(namespace, own).tensors if "object" in evidence else ()
+    return any(n.tensor is evidence["object"] for n in named)
+
+
 def _runs_programs(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__") in _OUTERMOST
 
@@ -122,17 +145,19 @@ def evidence_of(frame: FrameType, source: Source | None) -> Mapping[str, Any]:
     """What the warning was about: `expression`, `operand` and, where plain data, the `object`.
 
     For `outs[0].grad` the expression is the whole and the operand `outs[0]`; for
-    `torch.tensor(y)` the operand is the first argument.
+    `torch.tensor(y)` the operand is the first argument.  Without a `source` the frame is a
+    library's, of which the object alone says something to the user.
     """
     node = _node(frame, source)
     operand = _operand(node)
     if node is None or operand is None:
         return {}
-    found: dict[str, Any] = {"expression": ast.unparse(node), "operand": ast.unparse(operand)}
-    if source is not None:
-        found["span"] = source.span(node)
     value = plain_value(operand, frame)
-    return found if value is None else {**found, "object": value}
+    held = {} if value is None else {"object": value}
+    if source is None:
+        return held
+    texts = {"expression": ast.unparse(node), "operand": ast.unparse(operand)}
+    return {**texts, "span": source.span(node), **held}
 
 
 def _node(frame: FrameType, source: Source | None) -> ast.AST | None:

@@ -207,6 +207,10 @@ def test_warnings_of_libraries_are_nobodys_fault(run, answers, tmp_path, monkeyp
     run(LEAF)
     run("import somelib\nsomelib.peek(w * 2)")
     assert answers == []
+    run("warnings = __import__('warnings'); warnings.simplefilter('always')")
+    run("h = w * 2\nsomelib.peek(h)")  # what it was given by name is the user's
+    assert [(a.cell, a.place.line) for a in answers] == [(4, 2)]
+    run("warnings.resetwarnings()")
 
 
 def test_other_warnings_pass_straight_through(recwarn, run, answers):

@@ -92,3 +92,75 @@ def test_what_was_switched_off_behind_the_forward_pass(
         assert (asked in repaired[1]) is again
         if again:
             run(repaired)
+
+
+NET = """
+import torch
+from torch import nn
+from torch.autograd import grad
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+net[0].requires_grad_(False)
+"""
+BY_NAME = """
+def fisher(model, x):
+    found = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+    grads = grad(model(x).square().sum(), model.parameters())
+    for (n, p), g in zip(model.named_parameters(), grads):
+        found[n] += g * p
+    return found
+"""
+KEPT = """
+class Memory:
+    def __init__(self, model):
+        self.model = model
+        for p in model.parameters():
+            nn.init.constant_(p, 0.5)
+        self.sums = [torch.zeros_like(p) for p in model.parameters()]
+    def add(self, x):
+        grads = grad(self.model(x).sum(), list(self.model.parameters()))
+        for s, g in zip(self.sums, grads):
+            s += g
+"""
+GIVEN = """
+def steps(loss, parts, rate=0.1):
+    grads = grad(loss, parts)
+    return [p - rate * g for p, g in zip(parts, grads)]
+"""
+TRAINED = "if p.requires_grad]"
+LISTS = {
+    "named in a loop": (
+        BY_NAME + "# %%\nfisher(net, torch.rand(2, 3))",
+        [
+            f"grads = grad(model(x).square().sum(), [p for p in model.parameters() {TRAINED})",
+            f"for (n, p), g in zip([(n, p) for n, p in model.named_parameters() {TRAINED}, grads):",
+        ],
+    ),
+    "kept beside": (
+        KEPT + "# %%\nmemory = Memory(net)\nmemory.add(torch.rand(2, 3))",
+        [
+            f"self.sums = [torch.zeros_like(p) for p in model.parameters() {TRAINED}",
+            f"grads = grad(self.model(x).sum(), [p for p in self.model.parameters() {TRAINED})",
+        ],
+    ),
+    "made by the caller": (
+        GIVEN + "# %%\nparts = list(net.parameters())\nsteps(net(torch.rand(2, 3)).sum(), parts)",
+        [f"parts = [p for p in net.parameters() {TRAINED}"],
+    ),
+    "under a name": (
+        GIVEN + "# %%\nparts = [net[0].bias, net[1].bias]\n"
+        "steps(net(torch.rand(2, 3)).sum(), parts)",
+        [f"parts = [p for p in parts {TRAINED}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_frozen_ones_are_left_out_wherever_the_order_counts(name: str) -> None:
+    text, lines = LISTS[name]
+    cells = (NET, *text.split("# %%\n"))
+    found = explained(cells)
+    assert found.finding.variant == "frozen"
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == lines
+    run(repaired)

@@ -145,6 +145,44 @@ look(x)
         "m",
         ["for item in maps:", "item.retain_grad()"],
     ),
+    "results that torch itself reads": (
+        """
+w = torch.rand(3, 3, requires_grad=True)
+q = w @ torch.ones(3)
+k = w.t() @ torch.ones(3)
+(q * k).sum().backward()
+# %%
+nn.utils.clip_grad_norm_([q, k], 1.0)
+""",
+        "q",
+        ["q.retain_grad()", "k.retain_grad()"],
+    ),
+    "a result that a helper gets by keyword": (
+        LAYERS
+        + """
+def report(**named):
+    for name, value in named.items():
+        grad = value.grad
+        print(name, grad)
+# %%
+report(hidden=net.h0, weight=net.a.weight)
+""",
+        "net.h0",
+        ["self.h0.retain_grad()"],
+    ),
+    "a result among what a helper sums over": (
+        """
+raw = torch.rand(3, requires_grad=True)
+prior = (raw * 2).softmax(0)
+def norm_of(tensors):
+    return sum(t.grad.norm() for t in tensors)
+prior.square().sum().backward()
+# %%
+norm_of([raw, prior])
+""",
+        "prior",
+        ["prior.retain_grad()"],
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from knowledge.played import edited, explained
+from knowledge.played import added, edited, explained
 from knowledge.test_cases import run
 from notebook import installed
 
@@ -186,3 +186,41 @@ def test_a_package_writes_to_a_leaf_that_it_was_given_by_a_name(tmp_path: Path, 
         repaired = edited(cells, found.rewrites[0])
         assert "features=self.clip.clone()" in "\n".join(repaired)
         run(repaired)
+
+
+GENERATED = """
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, gen = nn.Linear(3, 1), nn.Linear(2, 3)
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+    def forward(self, w, x):
+        self.fc.weight.copy_(w)
+        return self.fc(x)
+"""
+OF_LAYER = "head = Head()\nhead(gen(torch.rand(1, 2)), torch.rand(4, 3)).sum().backward()"
+OF_COPY = """x = torch.rand(4, 3)
+slopes = torch.autograd.grad(net(x).square().sum(), list(net.parameters()), create_graph=True)
+fast = [p - 0.1 * g for p, g in zip(net.parameters(), slopes)]
+learner = copy.deepcopy(net)
+for p, w in zip(learner.parameters(), fast):
+    p.copy_(w)
+learner(x).square().sum().backward()"""
+
+
+@pytest.mark.parametrize(("cell", "leaf"), [(OF_LAYER, "gen.weight"), (OF_COPY, "net.weight")])
+def test_a_computed_value_is_used_in_the_place_of_the_parameter(cell: str, leaf: str) -> None:
+    cells = (GENERATED, cell)
+    repaired = edited(cells, explained(cells).rewrites[0])
+    assert "torch.func.functional_call(" in "".join(added(cells, repaired))
+    run((*repaired, f"assert {leaf}.grad.abs().sum() > 0"))
+
+
+def test_the_numbers_of_another_parameter_are_copied() -> None:
+    cells = (GENERATED, "other = Head()\nother.fc.weight.copy_(net.weight)")
+    repaired = edited(cells, explained(cells).rewrites[0])
+    assert added(cells, repaired)[0] == "with torch.no_grad():"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...incident import Incident, LiveFrame
@@ -38,6 +39,7 @@ def frame_scopes(slicer: Slicing) -> Iterator[tuple[int, Scope]]:
 def frame_chain(program: Program, incident: Incident) -> Iterator[tuple[ExprAt, Scope]]:
     """The user's frames outermost first, each with the expression it stood at."""
     before: ExprAt | None = None
+    around: Scope | None = None
     direct = True
     for frame in incident.frames:
         source = program.source_of(frame.code)
@@ -48,10 +50,13 @@ def frame_chain(program: Program, incident: Incident) -> Iterator[tuple[ExprAt, 
         if body is None or node is None:
             before, direct = None, True
             continue
-        call = before if direct and _entered(before) else None
-        receiver = _receiver(body, frame)
-        scope = Scope(source, body, _values(frame), call, receiver, node)
-        before, direct = ExprAt(scope, node), True
+        if around is not None and around.body is body and frame.code.co_name in _COMPREHENSIONS:
+            # A frame of its own up to 3.11 (a generator's, always), and no call of the function.
+            scope = replace(around, values={**around.values, **_values(frame)}, current=node)
+        else:
+            call = before if direct and _entered(before) else None
+            scope = Scope(source, body, _values(frame), call, _receiver(body, frame), node)
+        before, around, direct = ExprAt(scope, node), scope, True
         yield before, scope
 
 

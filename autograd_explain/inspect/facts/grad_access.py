@@ -11,7 +11,7 @@ from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
 from ..live.class_source import function_node
 from ..scene import Scene
-from .expressions import attribute_read
+from .expressions import attribute_read, live_spot
 from .non_leaf import NonLeaf, analyse, events, fact
 from .property_leaves import property_at
 from .sibling_grad_reads import read_alike, spelled
@@ -27,7 +27,13 @@ def non_leaf_read(scene: Scene) -> NonLeaf | None:
         tensor = scene.slicer.value(shown)
     if not isinstance(tensor, torch.Tensor) or tensor.is_leaf or tensor.retains_grad:
         return None
-    return analyse(scene, tensor, None if shown is None else spelled(scene, tensor, shown))
+    at = _spelled(scene, tensor, shown)
+    return None if at is None else analyse(scene, tensor, at)
+
+
+def _spelled(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> ExprAt | None:
+    """As `spelled`; where a library reads it of what it was given, the user's name for it."""
+    return live_spot(scene, tensor) if shown is None else spelled(scene, tensor, shown)
 
 
 def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
@@ -83,10 +89,8 @@ def whole_with_gradient(scene: Scene) -> ExprAt | None:
 def others_read(scene: Scene, found: NonLeaf) -> list[NonLeaf]:
     """The further non-leaves whose `.grad` is read along with it."""
     shown = attribute_read(scene, "grad")
-    if shown is None:
-        return []
     alike = read_alike(scene, found.tensor, shown)
-    return [analyse(scene, t, spelled(scene, t, shown)) for t in alike]
+    return [analyse(scene, t, _spelled(scene, t, shown)) for t in alike]
 
 
 def told(scene: Scene, found: NonLeaf) -> tuple[tuple[TensorFact, ...], tuple[Event, ...]]:

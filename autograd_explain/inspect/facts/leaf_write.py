@@ -69,7 +69,7 @@ class LeafWrite:
     @property
     def sets_values(self) -> bool:
         """Whether it gives a parameter numbers that belong to no graph."""
-        return self.purpose in (Purpose.INIT, Purpose.UPDATE) and not _carries(self)
+        return self.purpose in (Purpose.INIT, Purpose.UPDATE) and not _carried(self)
 
     @property
     def _reads_grad(self) -> bool:
@@ -216,13 +216,15 @@ def _outer_names(scene: Scene) -> Iterator[str]:
 class LeafWriteDetails:
     """What the rewrites go by; `calls` are those of the module with a leaf that requires grad,
     `pending` is the backward that the write would spoil.  `carries`: what is written has a gradient
-    to pass on, which a write that is not recorded would lose."""
+    to pass on, which a write that is not recorded would lose; `computed`: that of an operation, so
+    that it is no other parameter's numbers which are copied."""
 
     purpose: Purpose
     module: str
     calls: tuple[Place, ...]
     pending: PendingBackward | None = None
     carries: bool = False
+    computed: bool = False
     goes_on: bool = False
     holder: str = ""  #: the object that was given the leaf and writes to it
 
@@ -251,7 +253,8 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             found.module,
             tuple(_alike(scene, found)) if found.purpose is Purpose.MODULE else (),
             pending,
-            _carries(found),
+            bool(_carried(found)),
+            any(not t.is_leaf for t in _carried(found)),
             found.goes_on,
             found.write.target_text if found.held else "",
         ),
@@ -265,13 +268,13 @@ def _variant(found: LeafWrite, pending: PendingBackward | None) -> str:
     return found.purpose.value if pending is None or module else Purpose.ARITHMETIC.value
 
 
-def _carries(found: LeafWrite) -> bool:
-    """Whether the statement reads a tensor with a gradient beside the one that it writes to."""
+def _carried(found: LeafWrite) -> list[torch.Tensor]:
+    """The tensors with a gradient that the statement reads beside the one that it writes to."""
     target = {id(n) for n in ast.walk(found.write.target)}
     nodes = (n for n in ast.walk(found.write.statement) if id(n) not in target)
     values = (in_frame(n, found.frame.frame) for n in nodes if isinstance(n, ast.expr))
-    tensors = (v for v in values if isinstance(v, torch.Tensor) and v.requires_grad)
-    return any(_leaf_of(v) is not found.leaf for v in tensors)
+    tensors = [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+    return [v for v in tensors if _leaf_of(v) is not found.leaf]
 
 
 def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:

@@ -1,7 +1,7 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import torch
@@ -21,6 +21,8 @@ from autograd_explain.inspect.facts.torch_call import (
 from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
+
+from .parameter_lists import parameter_lists
 
 PATTERNS = ("grad-of-nongrad-input",)
 
@@ -48,6 +50,7 @@ class Details:
     given: Place | None = None  #: what `torch.autograd.grad` was given of what was switched off
     again: str = ""  #: what asks for its gradient again, `{x}` being that
     ids: EmbeddedIds | None = None  #: it holds ids that an embedding layer looks up
+    lists: tuple[Place, ...] = ()  #: where the program goes through the parameters in their order
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -100,7 +103,10 @@ def _never_on(
         {"maker": "" if made is None else made.text},
         given if frozen or made is None else made,
         "frozen" if frozen else "",
-        _details(scene, frozen, made, shown, tensor),
+        replace(
+            _details(scene, frozen, made, shown, tensor),
+            lists=parameter_lists(scene, given) if frozen else (),
+        ),
     )
 
 

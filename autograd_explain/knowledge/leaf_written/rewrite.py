@@ -25,6 +25,7 @@ from autograd_explain.rewrite.transforms.inplace_modules import module_not_inpla
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
+from .as_argument import as_argument
 from .no_grad_writes import writes_under_no_grad
 
 
@@ -33,6 +34,7 @@ def _proposed(site: Site[LeafWriteDetails]) -> Iterator[Proposal]:
     if purpose is Purpose.MODULE:
         yield from _of_module(site)
         return
+    yield from differing("argument", as_argument(site))
     update = purpose in (Purpose.UPDATE, Purpose.INIT) or (not on and _stays_the_leaf(site))
     if update:
         yield from _no_grad(site, update)
