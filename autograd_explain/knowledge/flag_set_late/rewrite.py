@@ -63,4 +63,13 @@ def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
     return merge(*early, *gone)
 
 
-propose: Propose[Details] = by_table(Fix("flag_first", _flags_first))
+def _computed_anew(site: Site[Details]) -> Edits | None:
+    """What was computed too early is computed from the flagged tensor where it is read."""
+    told = site.details.flags[0]
+    return site.at(told.reader).before(told.anew) if told.anew else None
+
+
+propose: Propose[Details] = by_table(
+    Fix("compute_anew", _computed_anew),
+    Fix("flag_first", _flags_first, when=lambda d: not d.flags[0].apart),
+)
