@@ -1,5 +1,6 @@
 """`requires_grad` was set after the values had been read."""
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,17 +61,19 @@ class Late:
     anew: str = ""  #: what computes the early values from the flagged tensor
     reader: Place | None = None  #: the statement that reads them behind the flag
     apart: bool = False  #: they were computed elsewhere, or once for all rounds
+    reads: tuple[Place, ...] = ()  #: of the source, in `use`
 
     @property
     def places(self) -> tuple[Place, ...]:
-        return self.flag, self.use, *(place for _, place in self.callers), *self.again
+        return self.flag, self.use, *(place for _, place in self.callers), *self.again, *self.reads
 
     def moved(self, *places: Place) -> "Late":
         """With these for its places."""
         (flag, use), rest, calls = places[:2], places[2:], len(self.callers)
         given = (name for name, _ in self.callers)
         callers = tuple(zip(given, rest[:calls], strict=True))
-        return replace(self, flag=flag, use=use, callers=callers, again=rest[calls:])
+        again, reads = rest[calls:][: len(self.again)], rest[calls + len(self.again) :]
+        return replace(self, flag=flag, use=use, callers=callers, again=again, reads=reads)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,10 @@ class Details:
     """What the rewrites go by: the flag that is told, and others of its function."""
 
     flags: tuple[Late, ...]
+
+    @property
+    def told(self) -> Late:
+        return self.flags[0]
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -147,6 +154,7 @@ def _late(scene: Scene, late: LateFlag) -> Late | None:
     flag, use = scene.place_at(late.flag), scene.place_at(late.use)
     if flag is None or use is None:
         return None
+    nodes = (n for n in ast.walk(late.use.node) if isinstance(n, ast.expr))
     return Late(
         flag,
         use,
@@ -158,4 +166,5 @@ def _late(scene: Scene, late: LateFlag) -> Late | None:
         anew=late.anew,
         reader=scene.place_at(late.reader),
         apart=late.apart,
+        reads=scene.places_at(late.use.inside(n) for n in nodes if ast.unparse(n) == late.source),
     )
