@@ -224,7 +224,8 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "    def __getitem__(self, i):\n        p = torch.rand(5, 3)\n"
         "        return {'p': p, 'near': torch.cdist(p, p), 'far': 3 - p}\n"
         "# %%\nfor batch in torch.utils.data.DataLoader(Points(), 2):\n"
-        "    p = batch['p'].requires_grad_()\n    e = net(batch['far']).square().sum()\n"
+        "    p = batch['p'].requires_grad_()\n"
+        "    e = (lambda b: net(b['far']).square().sum())(batch)\n"
         "    torch.autograd.grad(e, p)\n",
         "p",
         "p = batch['p'].requires_grad_()",

@@ -260,7 +260,9 @@ def _bodies(scene: Scene) -> Iterator[tuple[Scope, Body]]:
 
 
 def _is_read(scene: Scene, name: str) -> bool:
-    return any(isinstance(n.ctx, ast.Load) for _, n in scene.index.reads(name))
+    items = (n for _, n in scene.index.nodes(ast.Subscript) if isinstance(n.ctx, ast.Load))
+    by_key = any(isinstance(n.slice, ast.Constant) and n.slice.value == name for n in items)
+    return by_key or next(scene.index.reads(name), None) is not None
 
 
 def _taken_apart(path: str) -> tuple[str, str]:
