@@ -166,6 +166,70 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "x",
         "x.requires_grad_()",
     ),
+    "once for all rounds of a loop": (
+        "pos = torch.rand(4, 3)\nstep = pos[1:] - pos[:-1]\nlength = step * 2\n# %%\n"
+        "pos.requires_grad_()\nfor _ in range(2):\n    e = net(length).square().sum()\n"
+        "    f = torch.autograd.grad(e, pos, create_graph=True)[0]\n    f.sum().backward()\n",
+        "pos",
+        "pos.requires_grad_()",
+    ),
+    "once, by the caller of a function in a loop": (
+        "x = torch.rand(4, 3)\nz = x * 2\ndef slope(points, given):\n"
+        "    points.requires_grad_()\n    u = net(given).square().sum()\n"
+        "    return torch.autograd.grad(u, points, create_graph=True)[0]\n"
+        "# %%\nfor _ in range(2):\n    s = slope(x, z)\n    s.sum().backward()\n",
+        "x",
+        "points.requires_grad_()",
+    ),
+    "a global value that a function reads": (
+        "pos = torch.rand(4, 3)\nfeatures = pos.square()\ndef step():\n"
+        "    pos.requires_grad_()\n    e = net(features).square().sum()\n"
+        "    f = torch.autograd.grad(e, pos, create_graph=True)[0]\n    f.sum().backward()\n"
+        "# %%\nfor _ in range(2):\n    step()\n",
+        "pos",
+        "pos.requires_grad_()",
+    ),
+    "what one function returned with it": (
+        "def graph(n):\n    p = torch.rand(n, 3)\n    near = torch.cdist(p, p) > 0\n"
+        "    i, j = near.nonzero(as_tuple=True)\n    vec = p[j] - p[i]\n    return p, j, vec\n"
+        "pos, target, edges = graph(4)\n# %%\npos.requires_grad_()\ne = net(edges).sum()\n"
+        "force = torch.autograd.grad(e, pos)[0]\n",
+        "pos",
+        "pos.requires_grad_()",
+    ),
+    "what a constructor keeps beside it": (
+        "class Molecule:\n    def __init__(self, xyz):\n        self.xyz = xyz\n"
+        "        self.order = torch.arange(len(xyz)).flip(0)\n"
+        "        self.apart = xyz[self.order] - xyz\n"
+        "class Energy(nn.Module):\n    def forward(self, m):\n        return net(m.apart).sum()\n"
+        "energy = Energy()\ndef forces(m):\n    m.xyz.requires_grad_()\n    e = energy(m)\n"
+        "    return torch.autograd.grad(e ** 2, m.xyz, create_graph=True)[0]\n"
+        "# %%\nall = [Molecule(torch.rand(4, 3)) for _ in range(2)]\nfor m in all * 2:\n"
+        "    forces(m).sum().backward()\n",
+        "m.xyz",
+        "m.xyz.requires_grad_()",
+    ),
+    "what a package's object is given beside it": (
+        "from types import SimpleNamespace\np = torch.rand(4, 3)\nfar = 3 - p\n"
+        "data = SimpleNamespace(pos=p, near=p * 2, far=far)\nclass Energy(nn.Module):\n"
+        "    def forward(self, d):\n        return net(d.near + d.far).square().sum()\n"
+        "energy = Energy()\n# %%\nfor _ in range(2):\n    data.pos.requires_grad_()\n"
+        "    e = energy(data)\n"
+        "    f = torch.autograd.grad(e, data.pos, create_graph=True)[0]\n    f.sum().backward()\n",
+        "data.pos",
+        "data.pos.requires_grad_()",
+    ),
+    "what a data set hands out beside it": (
+        "class Points(torch.utils.data.Dataset):\n    def __len__(self):\n        return 4\n"
+        "    def __getitem__(self, i):\n        p = torch.rand(5, 3)\n"
+        "        return {'p': p, 'near': torch.cdist(p, p), 'far': 3 - p}\n"
+        "# %%\nfor batch in torch.utils.data.DataLoader(Points(), 2):\n"
+        "    p = batch['p'].requires_grad_()\n"
+        "    e = (lambda b: net(b['far']).square().sum())(batch)\n"
+        "    torch.autograd.grad(e, p)\n",
+        "p",
+        "p = batch['p'].requires_grad_()",
+    ),
 }
 
 
@@ -214,6 +278,20 @@ OTHERS = {
         "def step(x):\n    out = net(torch.ones(x.shape))\n    return penalty(x, out)\n"
         "step(torch.rand(4, 3))\n"
     ),
+    "a module that was made of the tensor's values": (
+        "class Table(nn.Module):\n    def __init__(self, x):\n        super().__init__()\n"
+        "        self.scale = nn.Parameter(x.mean(0))\n    def forward(self):\n"
+        "        return self.scale * 2\nx = torch.rand(4, 3)\ntable = Table(x)\n# %%\n"
+        "def slope():\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(table().sum(), x)\nslope()\n"
+    ),
+    "a field that is made of another object's": (
+        "from types import SimpleNamespace\ndef near(a, b):\n    b.pos = torch.rand(4, 3)\n"
+        "    b.near = a.pos * 2\n    return b\n# %%\n"
+        "one = SimpleNamespace(pos=torch.rand(4, 3))\nall = [near(one, SimpleNamespace())]\n"
+        "for two in all:\n    two.pos.requires_grad_()\n"
+        "    torch.autograd.grad(net(two.near).sum(), two.pos)\n"
+    ),
 }
 
 
@@ -235,3 +313,19 @@ def test_what_is_not_recorded_is_no_use_and_a_branch_stays_behind_what_it_needs(
     assert found.finding.cause == "flag_set_late" and not found.rewrites
     place = found.finding.place(What.CREATED)
     assert place is not None and place.source.endswith("net(x - noise)")
+
+
+def test_an_item_computed_by_positions_of_dimensions_is_not_computed_of_a_batch() -> None:
+    found = explained(
+        cells_of(
+            START + "class Points(torch.utils.data.Dataset):\n    def __len__(self):\n"
+            "        return 4\n    def __getitem__(self, i):\n        p = torch.rand(5, 3)\n"
+            "        return {'p': p, 'apart': p[:, None] - p[None]}\n"
+            "# %%\nfor batch in torch.utils.data.DataLoader(Points(), 2):\n"
+            "    p = batch['p'].requires_grad_()\n    e = net(batch['apart']).sum()\n"
+            "    torch.autograd.grad(e, p)\n"
+        )
+    )
+    assert found.finding.cause == "flag_set_late" and not found.rewrites
+    place = found.finding.place(What.CREATED)
+    assert place is not None and place.line == 6

@@ -75,6 +75,25 @@ def test_all_that_the_loss_is_made_of_is_computed_inside_the_closure() -> None:
     assert repeat_inside(program, at(program, "loss.backward"), old) is None
 
 
+def test_a_closure_that_is_a_method_computes_what_another_method_keeps() -> None:
+    code = (
+        "class Fit:\n    def closure(self):\n        self.loss.backward()\n"
+        "        return self.loss\n    def run(self):\n        self.loss = self.energy(x)\n"
+        "        self.opt.step(self.closure)\n"
+    )
+    program = program_of(code)
+    old = [at(program, "self.energy")]
+    edits = repeat_inside(program, at(program, "self.loss.backward"), old)
+    assert edits is not None
+    assert edits[0].new_source == code.replace(
+        "        self.loss.backward",
+        "        self.loss = self.energy(x)\n        self.loss.backward",
+    )
+    program = program_of(code.replace("def run(self)", "def run(self, x)"))
+    old = [at(program, "self.energy")]
+    assert repeat_inside(program, at(program, "self.loss.backward"), old) is None
+
+
 def test_not_inside_a_closure_that_has_its_own_names() -> None:
     program = program_of(CLOSURE.replace("closure()", "closure(x)"))
     assert repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")]) is None

@@ -16,6 +16,8 @@ from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings, head_of, key_of
 from ..dataflow.syntax import returns, statements_of
 from ..scene import Scene
+from .early_values import early_values
+from .failing_loops import failing_loops
 from .torch_call import handed_on
 
 _FLAG = "requires_grad"
@@ -40,7 +42,9 @@ class LateFlag:
     in a function that got them together with what had been computed from them, `callers` has that
     use, and what the function was given in other calls next to that one; `again` are the statements
     before the flag that copy them.  A flag that is to be `kept` was set by a function that the root
-    does not stand in.
+    does not stand in.  `anew` computes what was computed too early from the flagged tensor, for the
+    statement at `reader`, which reads that behind the flag; `apart` says that the flag can't simply
+    go ahead: what read too early ran elsewhere, or once for all rounds.
     """
 
     root: ExprAt
@@ -51,6 +55,9 @@ class LateFlag:
     callers: tuple[Use, ...] = ()
     again: tuple[ExprAt, ...] = ()
     kept: bool = False
+    anew: str = ""
+    reader: ExprAt | None = None
+    apart: bool = False
 
     @property
     def name(self) -> str:
@@ -104,17 +111,52 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> Iterator[Lat
         if use is not None:
             early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
             if not (flag.by_call and _was_leaf(scene, early.spot, flag.source)):
-                yield replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
+                found = replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
+                once = not flag.by_call and _is_before_rounds(scene, early.spot)
+                yield _anew(scene, found, steps[number + 1 :]) or found if once else found
             continue
         again = _copies(root.scope, steps[:number], flag.source)
         if again is None or _has_history(scene, late):
             continue
         of_caller = _OfCaller(scene, flag.source, _behind(steps, wanted))
         sooner = of_caller.use(root.scope)
+        if sooner is None and not flag.by_call:
+            anew = _anew(scene, late, steps[number + 1 :])
+            yield from [anew] if anew is not None else []
         if sooner is not None:
             beside = (use for use in of_caller.beside(root.scope) if use.given != sooner.given)
             copies = tuple(_spot(scene, step) for step in again)
-            yield replace(late, use=sooner.spot, callers=(sooner, *beside), again=copies)
+            found = replace(late, use=sooner.spot, callers=(sooner, *beside), again=copies)
+            yield _anew_by_caller(scene, found) or found
+
+
+def _anew(scene: Scene, late: LateFlag, behind: Sequence[_Step]) -> LateFlag | None:
+    """The same with what computes the early values anew, for the first statement behind the flag on
+    the way to the root that reads them."""
+    wanted = _behind(behind, {n.id for n in ast.walk(late.root.node) if isinstance(n, ast.Name)})
+    on_the_way = (step for step in behind if step.gives & wanted and step.reads)
+    for read in (*(_spot(scene, step) for step in on_the_way), late.root):
+        early = early_values(scene, late.flag, late.source, read)
+        if early is not None:
+            return replace(late, use=early.use, anew=early.code, reader=read, apart=True)
+    return None
+
+
+def _anew_by_caller(scene: Scene, late: LateFlag) -> LateFlag | None:
+    """The same where the function got both from a caller that goes on to call it in a loop: there
+    the flag is set and what is handed in computed before the call."""
+    call, given = late.root.scope.call, late.callers[0].given
+    once = not late.again and len(late.callers) == 1 and _is_before_rounds(scene, late.use)
+    early = early_values(scene, call, given, call) if call is not None and once else None
+    if early is None or not early.code:
+        return None
+    anew = f"{given}.{_FLAG}_()\n{early.code}"
+    return replace(late, anew=anew, reader=call, apart=True)
+
+
+def _is_before_rounds(scene: Scene, use: ExprAt) -> bool:
+    """Whether a loop around a failing line does not hold the use."""
+    return any(not loop.holds(scene.slicer.place(use)) for loop in failing_loops(scene).loops)
 
 
 def _used(scene: Scene, spot: ExprAt, until: ExprAt, path: str) -> Use:

@@ -32,17 +32,10 @@ def _flag_first(late: Late, program: Program) -> Edits | None:
         return _leaf_in_caller(late, program)
     if late.source == late.tensor:
         return move_before(program, late.flag, late.use, checked=False)
-    read = _copy_read(late, program)
+    # `net(images)` -> `net(probe)`
+    read = Spot(program, None).at(*late.reads).replaced("{x}", x=late.tensor)
     moved = (replace(place, span=None) for place in (late.flag, late.use))
     return then(program, read, lambda p, *at: move_before(p, *at, checked=False), *moved)
-
-
-def _copy_read(late: Late, program: Program) -> Edits | None:
-    """`net(images)` -> `net(probe)`."""
-    use = Spot(program, late.use)
-    nodes = (n for n in ast.walk(use.node or ast.Pass()) if isinstance(n, ast.expr))
-    named = (use.of(n).place for n in nodes if ast.unparse(n) == late.source)
-    return use.at(*named).replaced("{tensor}", tensor=late.tensor)
 
 
 def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
@@ -63,4 +56,7 @@ def _leaf_in_caller(late: Late, program: Program) -> Edits | None:
     return merge(*early, *gone)
 
 
-propose: Propose[Details] = by_table(Fix("flag_first", _flags_first))
+propose: Propose[Details] = by_table(
+    Fix("compute_anew", lambda s: s.at(s.details.told.reader).before("{x}", x=s.details.told.anew)),
+    Fix("flag_first", _flags_first, when=lambda d: not d.told.apart),
+)

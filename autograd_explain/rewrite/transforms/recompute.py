@@ -137,14 +137,18 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
 
 
 def _may_be_repeated(tree: Tree, scope: cst.FunctionDef, origins: Sequence[_At]) -> bool:
-    """Whether a function sees what the assignments read as they have seen it."""
-    written = set[str]()
+    """Whether a function sees what the assignments read as they saw it, a method by `self`."""
+    written, owner = set[str](), tree.around(scope, cst.ClassDef)
     for home, statement in origins:
         own, around = effects(statement), home.scope_of(statement)
-        seen = isinstance(around, cst.Module) or tree.inside(scope, around)
+        beside = isinstance(around, cst.FunctionDef) and home.scope_of(around) is owner
+        seen = isinstance(around, cst.Module) or tree.inside(scope, around) or beside
         if not isinstance(statement, cst.Assign) or not seen or own.reads & own.writes:
             return False
-        if {name.partition(".")[0] for name in own.reads - written} & local_names(scope):
+        others = local_names(scope)
+        if isinstance(around, cst.FunctionDef) and beside:
+            others = (others | local_names(around)) - {"self"}
+        if {name.partition(".")[0] for name in own.reads - written} & others:
             return False
         written |= own.writes
     return True
