@@ -738,6 +738,76 @@ step(torch.randn(4, 3))
         (),
     ),
     Program(
+        "one step wrote two modules that the second loss goes back through",
+        """
+G, body, D, Q = nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 2)
+opt_d = torch.optim.Adam([*body.parameters(), *D.parameters()])
+opt_g = torch.optim.Adam([*G.parameters(), *Q.parameters()])
+code = torch.rand(5, 2)
+for _ in range(2):
+    fake = G(torch.cat([code, torch.rand(5, 1)], 1))
+    feat = torch.tanh(body(fake))
+    score = D(feat)
+    opt_d.zero_grad()
+    F.softplus(score).mean().backward(retain_graph=True)
+    opt_d.step()
+    opt_g.zero_grad()
+    loss = F.softplus(-score).mean() + (Q(feat) - code).square().mean()
+    loss.backward()
+    opt_g.step()
+""",
+        "step_between_backwards",
+        (),
+    ),
+    Program(
+        "two steps wrote what the third loss goes back through, and its optimizer clears first",
+        """
+G, D = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4)), nn.Sequential(nn.Linear(4, 3), nn.Tanh())
+A, Q = nn.Linear(3, 1), nn.Linear(3, 3)
+opt_g = torch.optim.Adam(G.parameters())
+opt_d = torch.optim.Adam([*D.parameters(), *A.parameters(), *Q.parameters()])
+opt_info = torch.optim.Adam([p for m in (G, D, Q) for p in m.parameters()])
+z = torch.rand(5, 3)
+fake = G(z)
+hidden = D(fake)
+code = Q(hidden)
+opt_g.zero_grad()
+F.softplus(-A(hidden)).mean().backward(retain_graph=True)
+opt_g.step()
+opt_d.zero_grad()
+F.softplus(A(D(fake.detach()))).mean().backward()
+opt_d.step()
+opt_info.zero_grad()
+info = (code - z).square().mean()
+info.backward()
+opt_info.step()
+""",
+        "step_between_backwards",
+        (),
+    ),
+    Program(
+        "a loop writes to each of the states that a model returned, which other layers saved",
+        """
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+    def forward(self, x):
+        states = []
+        for layer in self.layers:
+            x = layer(x)
+            states.append(x)
+        return states
+stack, pooled = Stack(), []
+for h in stack(torch.rand(2, 3)):
+    h /= h.norm(dim=-1, keepdim=True)
+    pooled.append(h.mean())
+torch.stack(pooled).sum().backward()
+""",
+        "saved_value_overwritten",
+        ("h = h / h.norm(dim=-1, keepdim=True)",),
+    ),
+    Program(
         "the loop goes on with the element",
         """
 w = torch.rand(3, requires_grad=True)

@@ -166,6 +166,21 @@ def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
     return tuple(places.values())
 
 
+def savers_of_write(scene: Scene, found: Overwrite) -> int:
+    """How many operations saved what the guilty line has overwritten, in other tensors too: a loop
+    may write to each of the states that a model has returned."""
+    at = None if found.guilty is None else found.guilty.place.line_id
+    makers = set()
+    for saved in islice(scene.graph.overwritten(), _MANY):
+        first, maker = (
+            next(iter(scene.history.writes(saved)), None),
+            scene.history.maker(saved.node),
+        )
+        if first is not None and maker is not None and first.place.line_id == at:
+            makers.add((maker.place.line_id, maker.place.span, saved.node.name, saved.name))
+    return max(len(makers), found.savers)
+
+
 def saving_lines(scene: Scene) -> tuple[tuple[Place, ...], ...]:
     """The lines that led to each operation which saved anything that was overwritten since."""
     makers = (scene.history.maker(s.node) for s in islice(scene.graph.overwritten(), _MANY))

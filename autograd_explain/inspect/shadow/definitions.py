@@ -133,6 +133,10 @@ class Definitions:
             bases = (self._named_tuple(live), *(b for b in bases if b is not tuple))
             held = {n: v for n, v in held.items() if n not in class_table(bases[0])}
         table = {name: self._member(live, name, value) for name, value in held.items()}
+        asked = class_table(live).get("__getattribute__")
+        if asked is not None and not hasattr(live, "__getattr__"):
+            # Asked last, not for everything: other names for what is there (transformers' configs).
+            table["__getattr__"] = Late(self, "__getattr__", asked)
         table.update(_ag_twin=True, __module__=live.__module__, __qualname__=live.__qualname__)
         table.setdefault("__class_getitem__", classmethod(_itself))
         meta = self.adopt(type(live))
@@ -169,9 +173,8 @@ class Definitions:
         if is_a(value, _PLAIN):
             return value
         if is_a(value, types.FunctionType):
-            if name == "__init__" and _is_generated(value) and "__dataclass_fields__" in vars(kind):
-                return _initializer(dict(vars(kind)["__dataclass_fields__"]), self.adopt)
-            return Late(self, name, value)
+            generated = self._generated(kind, value) if name == "__init__" else None
+            return Late(self, name, value) if generated is None else generated
         if is_a(value, property):
             parts = (value.fget, value.fset, value.fdel)
             made: Any = [None if p is None else Deferred(self, p) for p in parts]
@@ -183,6 +186,22 @@ class Definitions:
         if name == "__dataclass_fields__":
             return value
         return Late(self, name, value)
+
+    def _generated(self, kind: type, live: types.FunctionType) -> Any:
+        """What stands for an initializer that `dataclasses` generated, None for any other.
+
+        A metaclass may have put a function around it (transformers 5 renames old keywords): that
+        one is read, and finds the substitute.
+        """
+        inner = live
+        while is_a(wrapped := vars(inner).get("__wrapped__"), types.FunctionType):
+            inner = wrapped
+        if not _is_generated(inner) or "__dataclass_fields__" not in vars(kind):
+            return None
+        made = _initializer(dict(vars(kind)["__dataclass_fields__"]), self.adopt)
+        self._functions[id(inner)] = inner, made
+        self._functions[id(made)] = made, made  # who calls it may
+        return made if inner is live else None
 
 
 class Late:

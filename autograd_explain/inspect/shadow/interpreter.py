@@ -59,6 +59,9 @@ class Hooks:
         site = self.sites[index]
         if type(owner) is Unknown:
             return self.operations.of_unknown(site, name, args, kwargs)
+        if name == "__getattribute__" and type(owner) is super and len(args) == 1:
+            behind = object.__getattribute__(owner, "__self__")
+            return self.lookup(site, Plain(behind), str(args[0]))
         function = self.lookup(site, owner, name)
         return self.operations.perform(site, function, args, kwargs, name)
 
@@ -133,7 +136,7 @@ class Hooks:
             return private_copy(owner, getattr(owner, name))
         except Exception as error:
             # What a `__getattr__` raises is for who asked.
-            looking = site.function == "__getattr__"
+            looking = site.function in ("__getattr__", "__getattribute__")
             if isinstance(error, AttributeError) and (looking or walk.catches(error)):
                 raise
             return walk.failed(site, error)
@@ -289,6 +292,18 @@ class Hooks:
     def hook_import_all(self, module: str, level: int) -> None:
         names = sys._getframe(1).f_globals
         names.update(self.imports.everything(module, level, _package()))
+
+
+class Plain:
+    """An object whose attributes are looked up as Python does, whatever its class does then."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __getattr__(self, name: str) -> Any:
+        return object.__getattribute__(self._owner, name)
 
 
 class Slot:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import sys
 import types
+import typing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -49,6 +50,7 @@ class LibraryModule(types.ModuleType):
     """What stands for a module of a library: names are looked up when twin code reads them."""
 
     _ag_find: Any
+    _ag_names: Any
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -126,6 +128,8 @@ class Libraries:
         names["__package__"] = live.get("__package__")
         names["__builtins__"] = _Builtins(self._walk.builtins, found)
         names["_ag_find"] = lambda wanted: self._find(found, live, wanted)
+        # What `vars(module)` goes through: a registry of layers by their names.
+        names["_ag_names"] = lambda: [n for n in islice(live, _MOST) if not n.startswith("_")]
         return found
 
     def _find(self, module: LibraryModule, live: dict[str, Any], name: str) -> Any:
@@ -150,6 +154,8 @@ class Libraries:
             if _has_answered(live):
                 return Answer(walk.adopter.adopt(live()))
             return walk.adopter.adopt(live.__wrapped__)
+        if type(live).__module__ == "typing" and isinstance(typing.get_origin(live), type):
+            return walk.adopter.adopt(typing.get_origin(live))  # `typing.OrderedDict()` makes one
         return walk.adopter.adopt(live)
 
     def twin(self, live: Any) -> Any:

@@ -125,12 +125,17 @@ class Operations:
         live = walk.counterpart(site, kind)
         inside = walk.libraries.is_inside(kind)
         named = live is not None or isinstance(site.target, ast.Name)
+        given = (*args, *kwargs.values())
+        if inside and _is_trained(kind) and any(type(value) is Unknown for value in given):
+            # It would be made of sizes that are not known; what holds it has the live one.
+            return UNKNOWN if live is None else walk.adopter.adopt(live)
+        named = named or not (_is_trained(kind) or works_on_tensors(given))  # settings
         walk.made.append(live)
         try:
             if not (inside and named):
                 found = self.run(site, kind, args, kwargs, kind.__name__)
             else:
-                own = live is None or works_on_tensors((*args, *kwargs.values()))
+                own = live is None or works_on_tensors(given)
                 found = self.attempt(site, kind, args, kwargs, None if own else _PURSE)
                 if type(found) is Unknown and live is not None:
                     return walk.adopter.adopt(live)
@@ -402,6 +407,10 @@ def _state_of(function: Any, owner: Any, op: str) -> Iterator[torch.Tensor]:
     if module is not None:
         yield from module.parameters()
         yield from module.buffers()
+
+
+def _is_trained(kind: type) -> bool:
+    return issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
 
 
 def _name_of(function: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from ...isolation.type_checks import is_a
 from .policy import may_change, may_read, private_copy
 from .unknown import UNKNOWN, Unknown
 
@@ -141,7 +142,12 @@ def builtin_functions(tries: list[Callable[[], Any]]) -> dict[str, Callable[...,
             return type(owner) is not Unknown and hasattr(owner, name)
 
     def variables(owner: Any = UNKNOWN) -> Any:
-        return UNKNOWN if type(owner) is Unknown else dict(vars(owner))
+        if type(owner) is Unknown:
+            return UNKNOWN
+        own = vars(owner)
+        if is_a(owner, types.ModuleType) and "_ag_names" in own:
+            return {name: getattr(owner, name) for name in own["_ag_names"]()}
+        return dict(own)
 
     return {"getattr": get, "setattr": put, "delattr": remove, "hasattr": has, "vars": variables}
 
@@ -177,6 +183,25 @@ class Answer:
 
     def __call__(self) -> Any:
         return self._value
+
+
+class ContextVariable:
+    """A `contextvars.ContextVar` of the walk's own, where nothing is set: a library collects the
+    outputs of its layers in one while it runs."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = [None]
+
+    def get(self, *default: Any) -> Any:
+        return self._values[-1]
+
+    def set(self, value: Any) -> int:
+        self._values.append(value)
+        return len(self._values) - 1
+
+    def reset(self, token: Any) -> None:
+        if isinstance(token, int):
+            del self._values[max(token, 1) :]
 
 
 class ModuleNames:

@@ -115,7 +115,8 @@ class ShadowState:
         self.failure.check(site, error)
         if isinstance(error, (StopIteration, StopAsyncIteration)) or self.catches(error):
             raise error
-        self.miss(site)
+        if self.making and site.in_library:
+            raise NotMade  # the program made it: this goes another way
         if _is_autograd(error):
             raise error
         return UNKNOWN

@@ -7,12 +7,13 @@ could be changed.
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,8 +29,9 @@ from ...isolation.type_checks import (
     items,
     table_of,
 )
-from ...program import is_of_package
+from ...program import is_installed, is_of_package
 from .policy import Policy, is_twin_class
+from .replacements import ContextVariable
 from .unknown import UNKNOWN
 
 _PLAIN = (
@@ -146,11 +148,20 @@ class Substitutes:
 
     def _attribute(self, name: str, value: Any, depth: int = _DEPTH) -> Any:
         if "hooks" in name and isinstance(value, dict):
-            return type(value)()  # they are the user's functions and refer to the live module
+            return type(value)(self._hooks(value))
         try:
             return self.adopt(value, depth)
         except Exception:  # an object of somebody's may answer anything
             return UNKNOWN
+
+    def _hooks(self, live: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """A module's hooks that are a library's functions (transformers collects `hidden_states` by
+        such).  The user's are left out: they refer to the live module."""
+        for key, value in list(items(live)):
+            own = is_a(value, types.FunctionType) and is_installed(value.__code__.co_filename)
+            twin = self._twin(value) if own else UNKNOWN
+            if twin is not UNKNOWN:
+                yield key, twin
 
     def adopt(self, live: Any, depth: int = _DEPTH) -> Any:
         """The stand-in of a live object, or UNKNOWN."""
@@ -187,6 +198,8 @@ class Substitutes:
             # The stand-in of what it refers to is kept in the memory of all stand-ins.
             target = self.adopt(live(), depth)
             return UNKNOWN if target is UNKNOWN or target is None else weakref.ref(target)
+        if type(live) is contextvars.ContextVar:
+            return ContextVariable()
         if is_a(live, torch.Generator):
             return torch.Generator()
         if type(live).__module__.startswith("numpy.random"):

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.overwrite import (
     is_parameter,
     read_operand,
     read_operands,
+    savers_of_write,
     saving_lines,
 )
 from autograd_explain.inspect.facts.statements import SourceWrite, writes_in
@@ -131,7 +132,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         operand=operand,
         is_result=found.saved.name == "result" and not found.in_library,
         parameter=is_parameter(found),
-        savers=found.savers,
+        savers=savers_of_write(scene, found),
         aliased=_variant(found) == "alias",
         write=write,
         failed=failed,

@@ -1,10 +1,14 @@
 """An optimizer stepped between the forward pass and a backward that needs the old parameters."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+
+import torch
 
 from autograd_explain.inspect.dataflow.cut_kinds import is_about_shape
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
-from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.expressions import computation, expression_at
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -14,8 +18,10 @@ from autograd_explain.inspect.facts.overwrite import (
 )
 from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.graph import SavedTensor
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, LineId, Place, Role, TensorFact, label
 
 from .carried_state import carried_across
@@ -51,6 +57,8 @@ class Details:
     step: Place
     failed: Place
     forward: tuple[Place, ...]  #: what computed the part that fails
+    further: tuple[Place, ...]  #: the other steps that wrote what this backward needs, in order
+    cleared: bool  #: the gradients that the step used are cleared before the backward that fails
     spent: Place | None  #: a kept loss that went backward before the step
     whole: tuple[Place, ...]  #: what computed any part of the graph; () where too much did
     shares_gradients: bool
@@ -101,14 +109,27 @@ def _details(
     """None where the step is not known."""
     if found.guilty is None:
         return None
-    nodes = scene.graph.above([found.saved.node])
+    written = list(islice(scene.graph.overwritten(), _MANY))
+    # Each of them fails once the one before it is repaired.
+    nodes = scene.graph.above([found.saved.node, *(s.node for s in written)])
     forward = [m.path for m in scene.makers(nodes)]
     if any(scene.history.maker(n) is None for n in nodes):
         forward += _unseen(scene, forward)
-    step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
-    kept = spent(scene, [s.node for s in scene.graph.overwritten()])
-    whole = _whole(scene, found.guilty)
-    return Details(step, failed, distinct(rest), kept, whole, shared, carried)
+    steps = _other_steps(scene, found.guilty, written)
+    step, failed, *rest = at_one_level([found.guilty.path, scene.path, *steps, *forward])
+    further, forwards = distinct(rest[: len(steps)]), distinct(rest[len(steps) :])
+    kept = spent(scene, [s.node for s in written])
+    whole, cleared = _whole(scene, found.guilty), _is_cleared(scene, found)
+    return Details(step, failed, forwards, further, cleared, kept, whole, shared, carried)
+
+
+def _other_steps(scene: Scene, guilty: TraceEvent, written: Iterable[SavedTensor]) -> list[Path]:
+    """The lines that led to the first step that wrote each of the overwritten tensors, but for the
+    guilty one, oldest first."""
+    first = (next(iter(scene.history.writes(saved)), None) for saved in written)
+    steps = {w.path: w for w in first if w is not None and w.op == "step"}
+    others = [w for w in steps.values() if w.place.line_id != guilty.place.line_id]
+    return [w.path for w in sorted(others, key=lambda w: w.order)]
 
 
 def _unseen(scene: Scene, seen: list[Path]) -> list[Path]:
@@ -153,6 +174,33 @@ def _shares_gradients(scene: Scene, found: Overwrite) -> bool:
     return bool(leaves & held and leaves - held)
 
 
+def _is_cleared(scene: Scene, found: Overwrite) -> bool:
+    """Whether what the guilty step updates loses its gradients behind it, before the failure."""
+    after = 0 if found.guilty is None else found.guilty.order
+    calls = (m for m in scene.history.steps if m.op == "zero_grad" and m.order > after)
+    held = _held(scene, found)
+    owners = (owner for call in calls for owner in _owners(scene, call))
+    return any(held & _parameters(owner) for owner in owners)
+
+
 def _held(scene: Scene, found: Overwrite) -> set[int]:
-    holders = scene.names.holders(found.saved.tensor)
-    return {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}
+    """What the guilty step updates; where its optimizer is not known, what any does that holds the
+    overwritten tensor."""
+    holders = [o for _, o in scene.names.holders(found.saved.tensor)]
+    owners = () if found.guilty is None else _owners(scene, found.guilty)
+    stepped = [o for o in holders if any(o is owner for owner in owners)]
+    return {p for o in stepped or holders for p in _parameters(o)}
+
+
+def _owners(scene: Scene, call: TraceEvent) -> list[object]:
+    """The live objects that a call of `step` or `zero_grad` may be meant for: what has the method,
+    and `optimizer` of `scaler.step(optimizer)`."""
+    spot = expression_at(scene, call.place)
+    given = () if spot is None else (spot.receiver, spot.argument(0, "optimizer"))
+    return [scene.slicer.value(g) for g in given if g is not None]
+
+
+def _parameters(owner: object) -> set[int]:
+    if is_a(owner, torch.optim.Optimizer):
+        return {id(p) for group in owner.param_groups for p in group["params"]}
+    return {id(p) for p in owner.parameters()} if is_a(owner, torch.nn.Module) else set()

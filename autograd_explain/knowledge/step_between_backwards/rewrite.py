@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from autograd_explain.model import Finding, Place, Role, Safety
 from autograd_explain.program import Program
@@ -22,9 +23,11 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     if details is None:
         return
     step, failed, forward = details.step, details.failed, details.forward
-    moved = _move_step(program, step, failed)
-    again = _move_forward(program, forward, step)
-    again = again or recompute_behind(program, forward, step, failed)
+    steps = sorted((step, *details.further), key=partial(moment_of, program))
+    moved = None if details.cleared else _in_turn(program, steps, failed, _move_step)
+    among = any(p.line_id == steps[-1].line_id for p in forward)
+    again = None if among else _in_turn(program, forward, steps[-1], _behind)
+    again = again or recompute_behind(program, forward, steps, failed)
     # A loss that went backward before the step is kept as a number.
     yield from differing("detach_kept", detached_at(program, details.spent))
     given = None if details.carried is None else details.carried.given
@@ -51,6 +54,16 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
         yield from differing("detach_state", edits)
 
 
+def _in_turn(
+    program: Program, places: Sequence[Place], goal: Place, move: Callable[..., Edits | None]
+) -> Edits | None:
+    """The places behind the goal, in order: the last goes first, as it reads what others make."""
+    edits: Edits | None = ()
+    for place in reversed(places):
+        edits = then(program, edits, move, place, goal)
+    return edits or None
+
+
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
     if step.line_id == failed.line_id:
         return None
@@ -59,20 +72,7 @@ def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
     return move_after(program, step, failed)
 
 
-def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> Edits | None:
-    """The statements that compute the loss go behind the step, with what is switched around them.
-
-    The last one goes first: then nothing in between reads what the one before it makes.
-    """
-    if not forward or any(p.line_id == step.line_id for p in forward):
-        return None
-    *earlier, last = forward
-    edits = _behind(program, last, step)
-    for place in reversed(earlier):
-        edits = then(program, edits, _behind, place, step)
-    return edits
-
-
 def _behind(program: Program, place: Place, step: Place) -> Edits | None:
+    """A statement that computes the loss, with what is switched around it."""
     first, last = toggled_run(program, place) or (place, place)
     return move_after(program, first, step, last)

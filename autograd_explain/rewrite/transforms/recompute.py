@@ -49,12 +49,12 @@ def recompute_before(
     program: Program,
     backward_place: Place,
     assignment_places: Sequence[Place],
-    step: Place | None = None,
+    steps: Sequence[Place] = (),
 ) -> Edits | None:
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  None where a name that the statements read has another value there, but by the `step`.
+    by then.  None where a name that they read has another value there, but by the `steps`.
     """
     tree, goal = statement_at(program, backward_place)
     known = _statements(program, assignment_places)
@@ -64,20 +64,20 @@ def recompute_before(
     own = [statement for _, statement in known]
     if at >= len(own) and all(map(is_, siblings[at - len(own) : at], own)):
         return None  # nothing has read yet what they made
-    passed = [*known, *_statements(program, () if step is None else (step,))]
+    passed = [*known, *_statements(program, steps)]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
     return Draft(tree).before(goal, own).edits()
 
 
 def recompute_behind(
-    program: Program, forward: Sequence[Place], step: Place, failed: Place
+    program: Program, forward: Sequence[Place], steps: Sequence[Place], failed: Place
 ) -> Edits | None:
-    """What stands before a step is needed behind it, too: it is computed again there."""
-    before = [p for p in forward if moment_of(program, p) < moment_of(program, step)]
+    """What stands before the last step is needed behind it, too: it is computed again there."""
+    before = [p for p in forward if moment_of(program, p) < moment_of(program, steps[-1])]
     after = [p for p in forward if p not in before]
     goal = after[0] if after else failed
-    return recompute_before(program, goal, before, step) if before else None
+    return recompute_before(program, goal, before, steps) if before else None
 
 
 def assigned_again(program: Program, failed: Place | None) -> Edits | None:

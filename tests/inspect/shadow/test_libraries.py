@@ -396,6 +396,128 @@ h.sum().backward()
     assert [w.target for w in history.writes(saved)] == ["h"]
 
 
+RENAMED = """\
+import functools, json, torch
+from dataclasses import dataclass
+
+class Renaming(type):
+    def __setattr__(cls, name, value):
+        if name == "__init__":
+            init = value
+            @functools.wraps(init)
+            def __init__(self, *args, **kwargs):
+                init(self, *args, **kwargs)
+            value = __init__
+        super().__setattr__(name, value)
+
+class Output(metaclass=Renaming):
+    pass
+
+@dataclass
+class Hidden(Output):
+    last: torch.Tensor = None
+
+class Config:
+    names = {"width": "d"}
+    def __init__(self, d):
+        self.d = abs(json.loads(str(d)))
+    def __getattribute__(self, name):
+        if name != "names" and name in super().__getattribute__("names"):
+            name = super().__getattribute__("names")[name]
+        return super().__getattribute__(name)
+
+class Model(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.lin = torch.nn.Linear(config.width, config.width)
+    def forward(self, x):
+        if self.config.width < 1:
+            return None
+        return Hidden(last=self.lin(x))
+"""
+
+
+def test_an_output_class_and_settings_as_transformers_has_them(installed: Library) -> None:
+    installed(RENAMED)
+    cell = """
+import torch
+from somelib import Config, Model
+class Net(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+    def forward(self, x):
+        h = self.inner(x).last
+        gate = torch.sigmoid(h)
+        gate[0] = 1.0
+        return gate * h
+net = Net(Model(Config(4)))
+net(torch.randn(3, 4)).sum().backward()
+"""
+    history = history_of(failure(cell))
+    saved = next(history.graph.overwritten())
+    maker = history.maker(saved.node)
+    assert maker is not None and maker.place.source == "gate = torch.sigmoid(h)"
+    assert [w.place.source for w in history.writes(saved)] == ["gate[0] = 1.0"]
+
+
+COLLECTING = """\
+import torch
+from contextvars import ContextVar
+from typing import OrderedDict
+import somelib
+
+_found = ContextVar("found", default=None)
+
+class TanhLayer(torch.nn.Module):
+    def forward(self, x):
+        return torch.tanh(x)
+
+def layer(name):
+    kinds = [k for k in vars(somelib).values() if isinstance(k, type)]
+    return next(k for k in kinds if k.__name__ == name + "Layer")()
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.extra = OrderedDict()
+        self.layers = torch.nn.ModuleList([layer("Tanh"), layer("Tanh")])
+        self.hooked = False
+    def forward(self, x):
+        if not self.hooked:
+            def collect(module, args, output):
+                if _found.get() is not None:
+                    _found.get().append(output)
+            for part in self.layers:
+                part.register_forward_hook(collect)
+            self.hooked = True
+        token = _found.set([])
+        for part in self.layers:
+            x = part(x)
+        states = tuple(_found.get())
+        _found.reset(token)
+        return states
+"""
+
+
+@pytest.mark.parametrize("made", ["stack = Stack()", "stack = [Stack()][0]"])
+def test_outputs_that_hooks_of_the_library_collect(installed: Library, made: str) -> None:
+    installed(COLLECTING)
+    called = """
+states = stack(torch.ones(3, requires_grad=True))
+h = states[-1]
+h += 1
+h.sum().backward()
+"""
+    incident = failure(f"import torch\nfrom somelib import Stack\n{made}", called)
+    history = history_of(incident)
+    saved = next(history.graph.overwritten())
+    maker, (write,) = history.maker(saved.node), history.writes(saved)
+    assert maker is not None and (maker.op, maker.place.line) == ("tanh", 1)
+    assert write.place.source == "h += 1"
+
+
 LOADER = """
 import torch
 
