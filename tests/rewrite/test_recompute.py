@@ -50,6 +50,16 @@ def test_recompute_in_another_cell() -> None:
     assert applied(program, edits)[2] == "if x:\n    d = D(g)\n    (-d).backward()\n"
 
 
+def test_of_a_branch_only_what_stands_ahead_matters() -> None:
+    ahead = "d = net.D(g)\nif reg:\n    y = f(g)\n"
+    behind = "    (-d).backward()\n    net.step(d)\n"
+    code = ahead + behind
+    assert again(code, "(-d)", "d = net") == f"{ahead}    d = net.D(g)\n{behind}"
+    assert again(code.replace("y = f(g)", "g = f(g)"), "(-d)", "d = net") is None
+    rounds = code.replace("if reg", "while reg")  # the next round has another net
+    assert again(rounds, "(-d)", "d = net") is None
+
+
 def into_loop(code: str, needle: str, use: str) -> str | None:
     program = program_of(code)
     return result(compute_all_in_loop(program, [at(program, needle)], at(program, use)))

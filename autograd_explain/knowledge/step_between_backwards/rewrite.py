@@ -65,11 +65,9 @@ def _in_turn(
 
 
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
-    if step.line_id == failed.line_id:
-        return None
-    if moment_of(program, failed) < moment_of(program, step):  # one round steps, a later one fails
-        return step_in_own_loop(program, step, failed)
-    return move_after(program, step, failed)
+    # Where the step stands later, one round steps and a later one fails.
+    later = moment_of(program, failed) < moment_of(program, step)
+    return (step_in_own_loop if later else move_after)(program, step, failed)
 
 
 def _behind(program: Program, place: Place, step: Place) -> Edits | None:

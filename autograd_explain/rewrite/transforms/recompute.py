@@ -75,8 +75,7 @@ def recompute_behind(
 ) -> Edits | None:
     """What stands before the last step is needed behind it, too: it is computed again there."""
     before = [p for p in forward if moment_of(program, p) < moment_of(program, steps[-1])]
-    after = [p for p in forward if p not in before]
-    goal = after[0] if after else failed
+    goal = next((p for p in forward if p not in before), failed)
     return recompute_before(program, goal, before, steps) if before else None
 
 
@@ -301,8 +300,18 @@ def _between(origin: _At, goal: _At) -> list[Statement] | None:
         return None
     (order, level), (tree, statement), (other, target) = found, origin, goal
     start, end = order.index(statement), order.index(level)
-    inner = [level] if tree is other and level is not target else []
+    inner = _ahead_inside(tree, level, target) if tree is other else []
     return [*order[start + 1 : end], *inner] if start < end else None
+
+
+def _ahead_inside(tree: Tree, level: Statement, target: Statement) -> list[Statement]:
+    """Of a branch what stands before a statement in it; of other blocks, such as loops, all."""
+    found, inner = list[Statement](), target
+    while inner is not level and (outer := tree.outer(inner)) is not None:
+        before, at = tree.siblings(inner)
+        found = [*found, *before[:at]] if isinstance(outer, cst.If) else [outer]
+        inner = outer
+    return found
 
 
 def _same_scope(*places: _At) -> bool:
