@@ -17,6 +17,7 @@ import torch
 from torch import nn
 torch.manual_seed(0)
 words, head = nn.Embedding(9, 3), nn.Linear(3, 1)
+several = nn.ModuleList(nn.Embedding(n, 3) for n in (7, 9))
 def score(ids):
     @
     return head(x).sum()
@@ -34,6 +35,7 @@ grads = torch.autograd.grad(out, ids)
         ("x = words(ids.int())", True),
         ("x = words.weight[ids.long()]", True),
         ("rows = ids.long()\n    x = nn.functional.one_hot(rows, 9).float() @ words.weight", True),
+        ("rows = ids.long()\n    x = sum(each(rows[:2]) for each in several)", True),
         ("x = ids.long() * words.weight[0]", False),
     ],
 )

@@ -71,14 +71,20 @@ def chooses(scene: Scene, cut: CutBetween) -> bool:
 def _is_index(scene: Scene, spot: ExprAt) -> bool:
     outer = spot.scope.source.parents.get(spot.node)
     if isinstance(outer, ast.Subscript):
-        return outer.slice is spot.node
+        return outer.slice is spot.node or _is_index(scene, spot.inside(outer))
     if not isinstance(outer, ast.Call) or outer.func is spot.node:
         return False
-    value = scene.slicer.value(spot.inside(outer.func))
-    return called_name(outer) in _CHOOSING or isinstance(value, torch.nn.Embedding)
+    called = spot.inside(outer.func)
+    value = scene.slicer.value(called)
+    if called_name(outer) in _CHOOSING or isinstance(value, torch.nn.Embedding):
+        return True
+    # One of several that a list of modules was made of.
+    made = (node for maker in scene.slicer.makers(called) for node in ast.walk(maker.node))
+    return any(called_name(node) in _LOOKING_UP for node in made)
 
 
 _CHOOSING = frozenset("embedding one_hot gather index_select take take_along_dim".split())
+_LOOKING_UP = frozenset({"Embedding", "EmbeddingBag"})
 
 
 def copied_modules(
