@@ -388,6 +388,21 @@ def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
     assert made in text if made else "h = h" not in text
 
 
+def test_the_only_write_stores_its_new_tensor_where_the_old_one_is_kept() -> None:
+    cells = (
+        START + "class Pooled:\n    def encode(self, x):\n"
+        "        self.h = eval('(x * w).exp()', {'x': x, 'w': w})\n        return self\n"
+        "    def pool(self, mask):\n        h = self.h\n        h *= mask\n"
+        "        return h.sum()\n",
+        "Pooled().encode(torch.rand(2, 4)).pool(torch.ones(2, 1)).backward()",
+    )
+    found = play(cells)
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.variant == "write_unknown"
+    new = edited(cells, found.diagnosis.rewrites[0])[0]
+    assert "h = h * mask\n        self.h = h\n" in new
+
+
 ATTENTION = """import torch
 class Attention(torch.nn.Module):
     def __init__(self):

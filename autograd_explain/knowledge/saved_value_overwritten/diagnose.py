@@ -18,7 +18,7 @@ from autograd_explain.inspect.facts.overwrite import (
     savers_of_write,
     saving_lines,
 )
-from autograd_explain.inspect.facts.statements import SourceWrite, writes_in
+from autograd_explain.inspect.facts.statements import SourceWrite, write_at, writes_in
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.names import shares_memory
 from autograd_explain.inspect.live.shapes import shown_shape
@@ -127,8 +127,10 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     failed: Place | None = None
     if guilty is not None and failing:
         write, failed = at_one_level([guilty.path, failing])
+    alone = _alone(scene, found) if guilty is None and not is_parameter(found) else None
+    written, named = _written(scene, guilty, alone)
     return Details(
-        target=_target(scene, guilty, names),
+        target=_target(scene, guilty, names) or named,
         operand=operand,
         is_result=found.saved.name == "result" and not found.in_library,
         parameter=is_parameter(found),
@@ -138,12 +140,12 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         failed=failed,
         further=further,
         readers=saving_lines(scene) if is_parameter(found) else (),
-        alone=_alone(scene, found) if guilty is None and not is_parameter(found) else None,
+        alone=alone,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),
         tuples=_tuples(scene, guilty, further),
         gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
-        owner=other_owner(scene, found),
+        owner=other_owner(scene, found.saved.tensor, written, named),
     )
 
 
@@ -172,6 +174,17 @@ def _target(scene: Scene, guilty: TraceEvent | None, names: Sequence[str]) -> st
     inside = guilty.inside is not None
     down = handed_down(scene.program, names, guilty.path) if inside else ""
     return down or _taken_apart(guilty) or guilty.target
+
+
+def _written(
+    scene: Scene, guilty: TraceEvent | None, alone: Place | None
+) -> tuple[Place | None, str]:
+    """The statement of the program's that wrote, or the only one that can have, and what it calls
+    the tensor."""
+    if guilty is not None:
+        return (guilty.place if guilty.inside is None else None), guilty.target
+    write = write_at(scene.program, alone)
+    return alone, "" if write is None else ast.unparse(write.target)
 
 
 def _taken_apart(write: TraceEvent) -> str:

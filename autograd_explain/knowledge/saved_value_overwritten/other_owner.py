@@ -11,8 +11,8 @@ from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, Body, How
 from autograd_explain.inspect.dataflow.syntax import names_in
-from autograd_explain.inspect.facts.overwrite import Overwrite
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Place
 from autograd_explain.program import Source, blocks
 
 _PATH = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context)
@@ -20,21 +20,22 @@ _PATH = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.expr_context)
 _LOOKS = frozenset("T mT H mH data real imag".split())
 
 
-def other_owner(scene: Scene, found: Overwrite) -> str:
-    """The attribute or item that gave the written name its tensor, where others may look for it
-    there and it can be given another; "" where there is none, or it may be a part of a tensor."""
-    at = _written_name(scene, found)
-    if at is None or not _is_whole(found.saved.tensor):
+def other_owner(scene: Scene, tensor: torch.Tensor, write: Place | None, target: str) -> str:
+    """The attribute or item that gave the name `target` its tensor, which the statement at `write`
+    writes to, where others may look for it there and it can be given another; "" where there is
+    none, or it may be a part of a tensor."""
+    at = _written_name(scene, write, target)
+    if at is None or not _is_whole(tensor):
         return ""
     given = [b for scope, b in scene.slicer.bindings(at, at.text) if scope.body is at.scope.body]
     if len(given) != 1 or given[0].how is not How.ASSIGN or given[0].path:
         return ""
     owner, source = _owner(given[0].value), at.scope.source
-    write = scene.slicer.statement(at)
+    writing = scene.slicer.statement(at)
     if (
         owner is None
-        or write is None
-        or not _is_same_between(source, given[0].statement, write, owner)
+        or writing is None
+        or not _is_same_between(source, given[0].statement, writing, owner)
     ):
         return ""
     if isinstance(owner, ast.Subscript):
@@ -45,13 +46,11 @@ def other_owner(scene: Scene, found: Overwrite) -> str:
     return ast.unparse(owner) if known and _is_seen(at.scope.body, owner) else ""
 
 
-def _written_name(scene: Scene, found: Overwrite) -> ExprAt | None:
-    write = found.guilty
-    place = None if write is None or write.inside is not None else write.place
+def _written_name(scene: Scene, place: Place | None, target: str) -> ExprAt | None:
     source, statement = scene.program.source_at(place), scene.program.statement_at(place)
-    if write is None or source is None or statement is None:
+    if source is None or statement is None:
         return None
-    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == write.target)
+    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == target)
     return next((scene.slicer.at(source, n) for n in names), None)
 
 

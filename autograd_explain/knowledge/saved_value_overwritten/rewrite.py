@@ -89,7 +89,7 @@ def _with_further_writes(site: Site[Details]) -> Fixes:
 
 def _stored(site: Site[Details], edits: Edits | None) -> Edits | None:
     """`v = v * mu`, and behind it `velocity[k] = v`: who reads it there is to see the new value."""
-    write, stored = site.finding.place(What.CHANGED), "{owner} = {v}"
+    write, stored = site.finding.place(What.CHANGED) or site.details.alone, "{owner} = {v}"
     parts = {"owner": site.details.owner, "v": site.details.target}
     if not site.details.owner or write is None:
         return edits
