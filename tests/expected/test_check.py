@@ -11,12 +11,12 @@ from expected.frozen import Case, Compare, ran
 from sessions import run_plainly
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 def test_check_mode(notebook: Case, as_expected: Compare) -> None:
     as_expected(notebook, "check")
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(10)
 def test_what_is_verified_is_right(notebook: Case) -> None:
     """A rewrite that was verified gives what the intended program gives."""
     if notebook.family == "causes":  # tests/knowledge/test_cases.py
