@@ -540,7 +540,7 @@ grads = torch.autograd.grad(loss, list(net.parameters()))
 """,
         "input_without_grad",
         "frozen",
-        "grads = torch.autograd.grad(loss, [p for p in list(net.parameters()) if p.requires_grad])",
+        "grads = torch.autograd.grad(loss, [p for p in net.parameters() if p.requires_grad])",
     ),
     "a gradient summed over another dimension than broadcasting added": (
         """
