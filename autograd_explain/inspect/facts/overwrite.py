@@ -172,10 +172,8 @@ def savers_of_write(scene: Scene, found: Overwrite) -> int:
     at = None if found.guilty is None else found.guilty.place.line_id
     makers = set()
     for saved in islice(scene.graph.overwritten(), _MANY):
-        first, maker = (
-            next(iter(scene.history.writes(saved)), None),
-            scene.history.maker(saved.node),
-        )
+        first = next(iter(scene.history.writes(saved)), None)
+        maker = scene.history.maker(saved.node)
         if first is not None and maker is not None and first.place.line_id == at:
             makers.add((maker.place.line_id, maker.place.span, saved.node.name, saved.name))
     return max(len(makers), found.savers)
