@@ -7,7 +7,7 @@ history and carry its certainty.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -159,24 +159,26 @@ def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
     at = found.guilty.place.line_id
     others = (w for w in found.writes[1:] if _other_name(w, found.guilty))
     places = {w.place.line_id: w.place for w in others if w.place.line_id != at}
-    for saved in islice(scene.graph.overwritten(), _MANY):
-        first = next(iter(scene.history.writes(saved)), None)
-        if first is not None and first.op != "step" and first.place.line_id != at:
+    for _, first in first_writes(scene):
+        if first.op != "step" and first.place.line_id != at:
             places[first.place.line_id] = first.place
     return tuple(places.values())
+
+
+def first_writes(scene: Scene, most: int = _MANY) -> Iterator[tuple[SavedTensor, TraceEvent]]:
+    """What was saved and overwritten since, `most` at the most, each with its first write, where
+    that is known."""
+    for saved in islice(scene.graph.overwritten(), most):
+        for first in islice(scene.history.writes(saved), 1):
+            yield saved, first
 
 
 def savers_of_write(scene: Scene, found: Overwrite) -> int:
     """How many operations saved what the guilty line has overwritten, in other tensors too: a loop
     may write to each of the states that a model has returned."""
     at = None if found.guilty is None else found.guilty.place.line_id
-    makers = set()
-    for saved in islice(scene.graph.overwritten(), _MANY):
-        first = next(iter(scene.history.writes(saved)), None)
-        maker = scene.history.maker(saved.node)
-        if first is not None and maker is not None and first.place.line_id == at:
-            makers.add((maker.place.line_id, maker.place.span, saved.node.name, saved.name))
-    return max(len(makers), found.savers)
+    alike = (saved for saved, first in first_writes(scene) if first.place.line_id == at)
+    return max(sum(1 for _ in _different(scene, alike)), found.savers)
 
 
 def saving_lines(scene: Scene) -> tuple[tuple[Place, ...], ...]:
@@ -194,10 +196,17 @@ def _other_name(write: TraceEvent, first: TraceEvent) -> bool:
 
 def _savers(scene: Scene, saved: SavedTensor) -> Iterator[tuple[SavedTensor, TraceEvent]]:
     """The different operations of the program that saved memory of the overwritten tensor."""
+    others = islice(scene.graph.overwritten(), _MANY)
+    yield from _different(scene, (o for o in others if shares_memory(o.tensor, saved.tensor)))
+
+
+def _different(
+    scene: Scene, saved: Iterable[SavedTensor]
+) -> Iterator[tuple[SavedTensor, TraceEvent]]:
+    """One of each operation of the program that saved these, with what made its node."""
     found = set()
-    for other in islice(scene.graph.overwritten(), _MANY):
-        shared = shares_memory(other.tensor, saved.tensor)
-        maker = scene.history.maker(other.node) if shared else None
+    for other in saved:
+        maker = scene.history.maker(other.node)
         if maker is not None:
             where = maker.place
             key = where.line_id, where.span, other.node.name, other.name

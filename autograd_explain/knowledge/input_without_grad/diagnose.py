@@ -1,7 +1,7 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad."""
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
@@ -103,10 +103,7 @@ def _never_on(
         {"maker": "" if made is None else made.text},
         given if frozen or made is None else made,
         "frozen" if frozen else "",
-        replace(
-            _details(scene, frozen, made, shown, tensor),
-            lists=parameter_lists(scene, given) if frozen else (),
-        ),
+        _details(scene, _way(scene, frozen, made), shown, given, tensor),
     )
 
 
@@ -126,12 +123,16 @@ def _switched_off(scene: Scene, tensor: torch.Tensor, given: ExprAt | None) -> _
 
 
 def _details(
-    scene: Scene, frozen: bool, made: ExprAt | None, shown: ExprAt | None, tensor: torch.Tensor
+    scene: Scene,
+    way: Way | None,
+    shown: ExprAt | None,
+    given: ExprAt | None,
+    tensor: torch.Tensor,
 ) -> Details:
     """Whole numbers cannot be asked for a gradient."""
-    if tensor.is_floating_point() or tensor.is_complex():
-        return Details(_way(scene, frozen, made))
-    return Details(None, ids=embedded_ids(scene, shown))
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return Details(None, ids=embedded_ids(scene, shown))
+    return Details(way, lists=parameter_lists(scene, given) if way is Way.FILTER else ())
 
 
 def _cutting_maker(scene: Scene, shown: ExprAt | None) -> ExprAt | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
@@ -75,7 +74,7 @@ def _definition(spot: ExprAt) -> ast.AST:
 def _is_in_order(scene: Scene, call: ExprAt, *, inside: bool) -> bool:
     """Whether what reads the list goes by the order; `inside` what the gradients' own function
     does."""
-    parent, outer, *_ = (*_around(call), None, None)
+    parent, outer, *_ = (*call.scope.source.around(call.node), None, None)
     if isinstance(parent, ast.comprehension):
         return not parent.ifs and not isinstance(outer, ast.DictComp)
     if isinstance(parent, ast.Call):
@@ -84,10 +83,6 @@ def _is_in_order(scene: Scene, call: ExprAt, *, inside: bool) -> bool:
     if isinstance(parent, ast.For):
         return inside and call.called == "parameters" and not _sets_flags(parent)
     return isinstance(parent, (ast.Assign, ast.Return))
-
-
-def _around(call: ExprAt) -> Iterator[ast.AST]:
-    yield from call.scope.source.around(call.node)
 
 
 def _sets_flags(loop: ast.For) -> bool:

@@ -1,6 +1,5 @@
 """An optimizer stepped between the forward pass and a backward that needs the old parameters."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,10 +14,10 @@ from autograd_explain.inspect.facts.overwrite import (
     culprit,
     events,
     find_overwrite,
+    first_writes,
 )
 from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
-from autograd_explain.inspect.live.graph import SavedTensor
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -115,7 +114,7 @@ def _details(
     forward = [m.path for m in scene.makers(nodes)]
     if any(scene.history.maker(n) is None for n in nodes):
         forward += _unseen(scene, forward)
-    steps = _other_steps(scene, found.guilty, written)
+    steps = _other_steps(scene, found.guilty)
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *steps, *forward])
     further, forwards = distinct(rest[: len(steps)]), distinct(rest[len(steps) :])
     kept = spent(scene, [s.node for s in written])
@@ -123,11 +122,10 @@ def _details(
     return Details(step, failed, forwards, further, cleared, kept, whole, shared, carried)
 
 
-def _other_steps(scene: Scene, guilty: TraceEvent, written: Iterable[SavedTensor]) -> list[Path]:
+def _other_steps(scene: Scene, guilty: TraceEvent) -> list[Path]:
     """The lines that led to the first step that wrote each of the overwritten tensors, but for the
     guilty one, oldest first."""
-    first = (next(iter(scene.history.writes(saved)), None) for saved in written)
-    steps = {w.path: w for w in first if w is not None and w.op == "step"}
+    steps = {first.path: first for _, first in first_writes(scene, _MANY) if first.op == "step"}
     others = [w for w in steps.values() if w.place.line_id != guilty.place.line_id]
     return [w.path for w in sorted(others, key=lambda w: w.order)]
 
