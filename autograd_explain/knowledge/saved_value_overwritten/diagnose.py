@@ -29,6 +29,7 @@ from autograd_explain.program import last_name
 from .handed_down import handed_down
 from .holder_handed import holder_handed
 from .inner_layer import inner_layer
+from .layer_copies import LayerCall, saving_layers
 from .other_owner import other_owner
 from .untrained import untrained_call
 
@@ -79,6 +80,7 @@ class Details:
     #: where each of several savers read it, and as what
     operands: tuple[tuple[Place, str], ...] = ()
     gains_graph: bool = False  #: it had no graph until it was written
+    layers: tuple[LayerCall, ...] = ()  #: the modules' calls that saved an overwritten parameter
     owner: str = ""  #: where else the written tensor is kept: `self.state` of `s = self.state`
 
 
@@ -140,6 +142,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         failed=failed,
         further=further,
         readers=saving_lines(scene) if is_parameter(found) else (),
+        layers=saving_layers(scene) if is_parameter(found) and _in_turn(write, failed) else (),
         alone=alone,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),
@@ -147,6 +150,12 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         gains_graph=any(_gains_graph(scene, name) for name in names[:1]),
         owner=other_owner(scene, found.saved.tensor, written, named),
     )
+
+
+def _in_turn(write: Place | None, failed: Place | None) -> bool:
+    """Whether the program itself writes and then goes backward: a library that calls the function
+    which writes goes back from what that returns, and the write may come first there."""
+    return write is not None and failed is not None and write.line_id != failed.line_id
 
 
 def _gains_graph(scene: Scene, name: str) -> bool:

@@ -17,7 +17,7 @@ from autograd_explain.inspect.facts.rebinding import (
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
 from autograd_explain.model import Place, Role, What
 from autograd_explain.program import Program, expression_of
-from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing
+from autograd_explain.rewrite import Edits, Proposal, Propose, Site, by_table, differing, same
 from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
@@ -38,6 +38,7 @@ from autograd_explain.rewrite.transforms.spot import Spot
 from .clone_for_call import clone_for_call
 from .diagnose import Details
 from .hook_output import returned_from_hook
+from .layer_copies import with_copies
 from .tuple_element import tuple_rebuilt
 
 #: Edits with the sections of the texts that tell them; None where one cannot be made.
@@ -57,6 +58,7 @@ def _proposed(site: Site[Details]) -> Iterator[Proposal]:
             move, found = fix in _INTENDED, True
             yield Proposal(fix, edits, intended_difference=move, corrects=_corrects(fix, site))
     if not found and site.details.parameter:
+        yield from same("clone_operand", with_copies(site.program, site.details.layers))
         yield from differing("write_first", _before_the_saver(site))
 
 

@@ -26,6 +26,7 @@ from .culprit import culprit_of
 from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
+from .freed_on_the_way import freed_on_the_way
 from .freed_part import FreedPart, earlier_backwards, freed_part, old_names
 from .given_once import given_once
 from .handed_object import handed_object
@@ -77,7 +78,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if freed is None:
         found = saved_read(scene, calls, EXAMPLE)
         return None if found is None else found.with_details(Details(Why.SAVED_READ))
-    once = given_once(scene, freed)
+    once = given_once(scene, freed_on_the_way(scene, freed))
     known = gather(scene, once)
     why, before, elsewhere = reason(known), before_loop(known), loss_of_another_cell(known)
     part, memory, stepped = known.part, known.memory, known.stepped

@@ -141,7 +141,7 @@ def _freed_at_once(known: Evidence) -> bool:
     one of an earlier round."""
     first, maker = known.part.first, known.part.maker
     if first is None or maker is None:
-        return False
+        return first is not None and not known.freeing  # only the source tells of the call
     return not any(maker.order < m.order < first.order for m in known.freeing)
 
 

@@ -241,11 +241,8 @@ def _filled_first(site: Site[Details]) -> Iterator[Proposal]:
 
 
 def _cuts(site: Site[Details]) -> Iterator[Edits | None]:
-    maker, reader, kind = (
-        site.finding.place(What.CAUSE),
-        site.details.reader,
-        site.details.state_kind,
-    )
+    maker = site.finding.place(What.CAUSE)
+    reader, kind = site.details.reader, site.details.state_kind
     # Behind the failing line inside all rounds are over.
     name = "" if site.details.inside else site.details.state
     several = kind is StateKind.TUPLE
