@@ -55,6 +55,34 @@ loss.backward()
         "block",
         ["out = net(x)"],
     ),
+    "numbers stored into a tensor": (
+        """
+net, xs, ys = nn.Linear(3, 1), torch.rand(4, 3), torch.rand(4)
+def mean_error():
+    errors = torch.zeros(4)
+    for i in range(4):
+        errors[i] = (net(xs[i]) - ys[i]).square().item()
+    return errors.mean()
+# %%
+mean_error().backward()
+""",
+        "number",
+        ["errors[i] = (net(xs[i]) - ys[i]).square()"],
+    ),
+    "what is trained stored without its graph, before a frozen module": (
+        """
+frozen = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).requires_grad_(False)
+prompt = nn.Parameter(torch.rand(2, 3))
+opt = torch.optim.SGD([prompt], lr=0.1)
+# %%
+rows = torch.zeros(5, 3)
+rows[2:] = torch.rand(3, 3)
+rows[:2] = prompt.data
+frozen(rows).square().mean().backward()
+""",
+        "detach",
+        ["rows[:2] = prompt"],
+    ),
     "block of a module that is frozen in it and outside": (
         """
 import contextlib

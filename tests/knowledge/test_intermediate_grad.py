@@ -73,6 +73,13 @@ PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
         "m",
         ["for item in out.maps:", "item.retain_grad()"],
     ),
+    "one of two values that a name may have": (
+        "\nemb = nn.Embedding(5, 3)\ndef embedded(ids, noise=None):\n    h = emb(ids)\n"
+        "    if noise is not None:\n        h = h + noise\n    return h.sum(), h\n"
+        "loss, h = embedded(torch.tensor([1, 2]))\nloss.backward()\n# %%\nh.grad.sign()\n",
+        "h",
+        ["h.retain_grad()"],
+    ),
     "parts of a vector by name": (
         PARTS + "# %%\nsens = {n: getattr(spring, n).grad for n in ('k', 'c', 'm')}\n",
         "spring.k",

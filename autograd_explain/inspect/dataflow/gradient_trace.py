@@ -7,18 +7,19 @@ no gradient although something it read does.  Live tensors decide where a name s
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 
+from .container_writes import insertions
 from .cut_kinds import CutKind, cut_of, is_about_shape, makes_leaf, takes_derivative
 from .expression import ExprAt
 from .grad_mode import Off, switched_off_around
 from .reaching_definitions import Each, key_of
 from .slicer import Slicer
-from .syntax import is_container
+from .syntax import FACTORIES, is_container
 
 _MAX_DEPTH = 60
 _DISPLAYS = (ast.List, ast.Dict, ast.ListComp, ast.DictComp)
@@ -115,7 +116,19 @@ class GradientTracer:
             return GradientTrace(True, (), self._reaches_held(tensor))
         makers = self.slicer.makers(spot)
         parts = [self.trace(element, depth + 1) for element in elements_of(spot, makers)]
+        parts += self._written(spot, makers, depth + 1)
         return _join([*(_through(m, self._of_maker(m, depth + 1)) for m in makers), *parts])
+
+    def _written(
+        self, spot: ExprAt, makers: Iterable[ExprAt], depth: int
+    ) -> Iterator[GradientTrace]:
+        """What was stored into a tensor that began without a graph: `out[i] = net(x).item()`."""
+        if spot.path or spot.key is None or not any(m.called in FACTORIES for m in makers):
+            return
+        for value in insertions(self.slicer, spot, Each.ITEM):
+            found = self.trace(value, depth)
+            cuts = tuple(replace(c, trail=c.trail or (spot,)) for c in found.cuts)
+            yield replace(found, cuts=cuts)
 
     def _reaches_held(self, tensor: torch.Tensor) -> bool:
         if not self._held:

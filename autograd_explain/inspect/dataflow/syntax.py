@@ -19,6 +19,11 @@ from .reaching_definitions import (
     key_of,
 )
 
+#: Constructors of tensors that hold numbers alone until something is written into them.
+FACTORIES = frozenset(
+    """zeros ones empty full zeros_like ones_like empty_like full_like
+    new_zeros new_ones new_empty new_full""".split()
+)
 #: Methods that put one value into a container, those of common classes of users too.
 PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
 

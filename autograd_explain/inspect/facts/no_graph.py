@@ -90,7 +90,9 @@ def find(scene: Scene) -> NoGraph | None:
     frozen = trace.stuck or trace.frozen
     found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, frozen)
     if cut is None and trace.frozen:
-        return _lost_in_library(scene, found) or found
+        # What had a gradient until the program cut it is not the frozen part.
+        seen = _observed(scene, replace(found, frozen=()))
+        return seen or _lost_in_library(scene, found) or found
     return found if cut is not None else _from_run(scene, found)
 
 

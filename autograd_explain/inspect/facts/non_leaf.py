@@ -14,12 +14,13 @@ from typing import Any
 import torch
 
 from ...isolation.type_checks import is_a
-from ...model import Event, Relation, Role, TensorFact, What
+from ...model import Event, Place, Relation, Role, TensorFact, What
 from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.reaching_definitions import Each
+from ..dataflow.syntax import FACTORIES
 from ..scene import Scene
 from .expressions import computation
 from .replaced_leaf import ReplacedLeaf, replaced_leaf
@@ -89,16 +90,10 @@ class NonLeaf:
 _SAME_VALUES = (Between.CAST, Between.DEVICE, Between.COPY, Between.SHAPE)
 
 
-_FACTORIES = frozenset(
-    """zeros ones empty full zeros_like ones_like empty_like full_like
-    new_zeros new_ones new_empty new_full""".split()
-)
-
-
 def analyse(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> NonLeaf:
     """What made `tensor`, which the user wrote as `shown`, a non-leaf."""
     maker = _maker(scene, tensor, shown)
-    if maker is not None and maker.called in _FACTORIES and not makes_leaf(maker.node):
+    if maker is not None and maker.called in FACTORIES and not makes_leaf(maker.node):
         maker = None  # such a tensor has no graph: a later write gave it one
     leaf = only_leaf(tensor)
     names = tuple(n.name for n in scene.names.tensors if n.tensor is leaf)
@@ -162,12 +157,21 @@ def _maker(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> ExprAt |
     computing = [m for m in makers if _computes(m) and not _unrecorded(scene, m)]
     name = "" if tensor.grad_fn is None else tensor.grad_fn.name()
     fitting = [m for m in computing if fits_node(m.node, name)]
-    if fitting:
+    if len(fitting) == 1:
         return fitting[0]
     # A hook's argument was made by torch; then what stores it is all the source shows.
     stored = [m for m in makers if isinstance(m.node, ast.Name) and m.function is not None]
     only = [*computing, *stored]
-    return only[0] if len(only) == 1 and len(makers) == 1 else None
+    if len(only) == 1 and len(makers) == 1:
+        return only[0]
+    branches = [m for m in computing if stored_names(scene, m)]
+    made = scene.history.creation(tensor) if len(branches) > 1 else None
+    seen = () if made is None else (m for m in branches if _is_at(scene, m, made.place))
+    return next(iter((*seen, *fitting)), None)
+
+
+def _is_at(scene: Scene, spot: ExprAt, place: Place) -> bool:
+    return scene.slicer.place(spot).line_id == place.line_id
 
 
 def left_by(scene: Scene, read: ExprAt, node: str) -> ExprAt | None:

@@ -74,7 +74,7 @@ def gone_back_from(scene: Scene, call: ExprAt) -> ExprAt | None:
     a library's `engine.backward(loss)`."""
     owner = call.receiver
     value = MISSING if owner is None else scene.slicer.value(owner)
-    if owner is None or call.called == "grad" or is_a(value, ModuleType):
+    if owner is None or call.called in ("grad", "manual_backward") or is_a(value, ModuleType):
         return call.argument(0, "tensors", "outputs")
     of_package = value is not MISSING and is_of_package(type(value))
     given = call.argument(0) if of_package else None
