@@ -72,7 +72,9 @@ class Scene:
 
     @cached_property
     def names(self) -> Names:
-        return Names(self.incident.namespace, self.incident.user_frames)
+        own = self.incident.user_frames
+        between = [frame for frame in self.incident.frames if frame not in own]
+        return Names(self.incident.namespace, own, between)
 
     @cached_property
     def slicer(self) -> Slicer:

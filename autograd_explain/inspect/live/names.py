@@ -28,7 +28,7 @@ from ...isolation.type_checks import (
     items,
     table_of,
 )
-from ...program import is_installed, is_library
+from ...program import is_installed, is_library, is_of_package
 
 _HIDDEN = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 _MAX_OBJECTS = 50_000
@@ -50,20 +50,32 @@ class NamedTensor:
 
 
 class Names:
-    """The live tensors by name: the user's namespace first, then the frames of the failure."""
+    """The live tensors by name: the user's namespace first, then the frames of the failure; last
+    those of an object of the user's that only a library's frame has, `fit(Net())`, as its own
+    methods call it."""
 
-    def __init__(self, namespace: Mapping[str, Any], frames: Sequence[LiveFrame] = ()) -> None:
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        frames: Sequence[LiveFrame] = (),
+        between: Sequence[LiveFrame] = (),
+    ) -> None:
         self._scopes: list[Mapping[str, Any]] = [
             {k: v for k, v in namespace.items() if not k.startswith("_") and k not in _HIDDEN}
         ]
         for live in reversed(frames):
             if live.frame.f_globals is not live.frame.f_locals:
                 self._scopes.append(dict(live.frame.f_locals))
+        self._between = between
 
     @cached_property
     def _reached(self) -> tuple[tuple[str, Any], ...]:
         """Everything that a name leads to, shortest path first."""
-        return tuple(_walk(self._scopes))
+        found = tuple(_walk(self._scopes))
+        known = {id(value) for _, value in found}
+        held = (v for live in reversed(self._between) for v in live.frame.f_locals.values())
+        own = next((v for v in held if _is_module_of_user(v) and id(v) not in known), None)
+        return found if own is None else (*found, *_walk([{"self": own}]))
 
     @cached_property
     def tensors(self) -> tuple[NamedTensor, ...]:
@@ -261,6 +273,17 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 def without_item(name: str) -> str:
     """`self.rows` of `self.rows[0]`."""
     return name.rsplit("[", 1)[0] if name.endswith("]") else name
+
+
+def holders(name: str) -> Iterator[str]:
+    """`rows[0][1]`, `rows[0]` and `rows` of `rows[0][1]`."""
+    yield name
+    while (outer := without_item(name)) != name:
+        yield (name := outer)
+
+
+def _is_module_of_user(value: Any) -> bool:
+    return is_a(value, torch.nn.Module) and not is_of_package(type(value))
 
 
 def _is_user_object(value: Any) -> bool:
