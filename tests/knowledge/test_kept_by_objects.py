@@ -43,6 +43,16 @@ class Scored:
     def move(self, device):
         self._value = None if self._value is None else self._value.to(device)
 
+class Late:
+    def __init__(self, net, x):
+        self._how, self._memo = (net, x), {}
+
+def distance(late, y):
+    if ("value", 0) not in late._memo:
+        net, x = late._how
+        late._memo["value", 0] = net(x)
+    return (late._memo["value", 0] - y).square().mean()
+
 class Unseen:
     def __init__(self, model):
         self.model = model
@@ -1145,6 +1155,33 @@ def test_what_an_object_computes_when_asked_is_asked_of_another_in_each_round(
     repaired = edited(cells, found.rewrites[0])
     rows = [line.strip() for cell in repaired for line in cell.splitlines()]
     assert rows.index("for x in batches:") < rows.index(place.source.splitlines()[0])
+    run(repaired)
+
+
+LATE = (
+    """
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.rand(4, 3), torch.rand(4, 2)
+out = Late(net, x)
+# %%
+for _ in range(3):
+    loss = distance(out, y)
+"""
+    + STEPS
+)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_a_package_computes_of_an_object_and_keeps_unnamed_in_it(watched: bool) -> None:
+    cells = cells_of(BEGIN + LATE)
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.tensors[0].names[0] == "out"
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == "out = Late(net, x)"
+    repaired = edited(cells, found.rewrites[0])
+    rows = [line.strip() for cell in repaired for line in cell.splitlines()]
+    assert rows.index("for _ in range(3):") < rows.index(place.source)
     run(repaired)
 
 

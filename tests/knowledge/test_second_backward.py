@@ -915,6 +915,38 @@ for episode in range(3):
         "carried",
         "    log_probs.clear()",
     ),
+    "lists of an object that a method fills together": (
+        """
+net = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+class Rollout:
+    def __init__(self):
+        self.logp, self.rewards = [], []
+    def add(self, logp, reward):
+        self.logp.append(logp)
+        self.rewards.append(reward)
+    def returns(self):
+        return torch.tensor(self.rewards)
+rollout, history = Rollout(), []
+def learn():
+    parts = []
+    for logp, reward in zip(rollout.logp, rollout.returns()):
+        parts.append(-logp * reward)
+    loss = torch.stack(parts).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    history.append(sum(rollout.rewards))
+# %%
+for episode in range(3):
+    for x in torch.randn(4, 3):
+        rollout.add(net(x).log(), float(x.sum()))
+    learn()
+""",
+        "second_backward",
+        "carried",
+        "    rollout.rewards.clear()",
+    ),
     "targets in a list of a shared function": (
         """
 net = nn.Linear(3, 3)
@@ -1170,6 +1202,50 @@ for _ in range(2):
     "second_backward",
     "computed_once",
     "    data['target'] = data['target'].detach()",
+)
+PROGRAMS["what a rollout keeps, by the name that the rounds read"] = (
+    """
+policy = nn.Linear(3, 2)
+opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+obs, gain = torch.rand(4, 3), torch.rand(4)
+# %%
+logp = policy(obs).log_softmax(1)[:, 0]
+old_logp = logp
+# %%
+for _ in range(3):
+    ratio = (policy(obs).log_softmax(1)[:, 0] - old_logp).exp()
+    loss = -(ratio * gain).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "second_backward",
+    "computed_once",
+    "old_logp = old_logp.detach()",
+)
+PROGRAMS["an average that each round updates behind its backward"] = (
+    """
+class Average:
+    def __init__(self, net):
+        self.kept = {n: p for n, p in net.named_parameters()}
+    def update(self, net):
+        for n, p in net.named_parameters():
+            self.kept[n] = 0.9 * self.kept[n] + 0.1 * p
+    def distance(self, net):
+        return sum((p - self.kept[n]).square().sum() for n, p in net.named_parameters())
+net = nn.Linear(3, 1)
+average, opt = Average(net), torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(4):
+    loss = net(torch.rand(4, 3)).square().mean() + average.distance(net)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    average.update(net)
+""",
+    "second_backward",
+    "carried",
+    "            self.kept[n] = (0.9 * self.kept[n] + 0.1 * p).detach()",
 )
 PROGRAMS["parts of what has to be trained"] = (
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 from knowledge.played import added, edited, explained, play
+from notebook import installed
 
 from autograd_explain.model import Diagnosis, Outcome, What
 
@@ -182,6 +184,48 @@ def test_not_where_the_second_loss_may_train_it_too(old: str, new: str) -> None:
     found = play((NETWORKS + both, FIRST.replace(old, new))).diagnosis
     assert found is not None and found.finding.cause == "second_backward"
     assert found.rewrites and "detach_second" not in proposed(found)
+
+
+ONE_PASS = """
+for real in data:
+    fake = gen(torch.randn(5, 4))
+    score = critic(fake)
+    loss_g = -score.mean()
+    loss_d = score.mean() - critic(real).mean()
+    opt_g.zero_grad()
+    loss_g.backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    loss_d.backward()
+    opt_d.step()
+"""
+
+ENGINE = "class Engine:\n    def backward(self, loss):\n        loss.backward()\n"
+BY_ENGINE = "import engines\nengine = engines.Engine()\n" + ONE_PASS.replace(
+    "loss_g.backward()", "engine.backward(loss_g)"
+).replace("loss_d.backward()", "engine.backward(loss_d)")
+
+
+@pytest.mark.parametrize("program", [ONE_PASS, BY_ENGINE])
+def test_the_second_loss_gets_a_pass_of_its_own_whose_input_is_not_trained(
+    tmp_path: Path, program: str
+) -> None:
+    """The generator, which the first loss trains, lies in front of the one pass."""
+    cells = (NETWORKS, program)
+    with installed(tmp_path, "engines", ENGINE):
+        found = explained(cells)
+        repaired = edited(cells, found.rewrites[0])
+        assert play(repaired, watched=True).diagnosis is None
+    assert found.rewrites[0].fix == "recompute_detached"
+    assert found.finding.tensors[0].names[0] == "score"
+    assert added(cells, repaired) == ["score = critic(fake.detach())"]
+
+
+def test_not_where_the_first_loss_reads_the_pass_later() -> None:
+    lines = ONE_PASS.splitlines(keepends=True)
+    lines[4], lines[5] = lines[5], lines[4]
+    found = play((NETWORKS, "".join(lines))).diagnosis
+    assert found is not None and "recompute_detached" not in proposed(found)
 
 
 def test_a_step_on_saved_parameters_rules_out_keeping_the_graph() -> None:

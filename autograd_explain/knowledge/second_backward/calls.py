@@ -28,7 +28,7 @@ def calls_of(scene: Scene, part: FreedPart) -> Calls:
     steps = [m for m in scene.history.steps if m.op == "step"]
     since = (m for m in steps if first is not None and m.order > first.order)
     return Calls(
-        None if first is None else _call_at(scene, first, "backward", "grad"),
+        None if first is None else _call_at(scene, first, "backward", "grad", "manual_backward"),
         None if maker is None else _value_call(scene, maker),
         tuple((step, _call_at(scene, step, "step")) for step in since),
     )

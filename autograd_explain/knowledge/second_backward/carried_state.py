@@ -11,16 +11,18 @@ import torch
 
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
-from autograd_explain.inspect.dataflow.syntax import attributes_in
+from autograd_explain.inspect.dataflow.syntax import attributes_in, names_in
 from autograd_explain.inspect.facts.binding import Binding, binding_of
 from autograd_explain.inspect.facts.failing_loops import given_by_round, inner_loop
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
 from autograd_explain.inspect.history import TraceEvent
-from autograd_explain.inspect.live.names import NamedTensor, without_item
+from autograd_explain.inspect.live.names import NamedTensor, holders, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.model import Place
 from autograd_explain.program import expression_of
 
+from .filled_together import filled_beside, last_reading
 from .freed_part import FreedPart, leading_to
 
 _INDEX = re.compile(r"\[(?:\d+|'[^']*')\]")
@@ -44,7 +46,8 @@ class Each:
 class CarriedState:
     """`name` is how the failing line spells it, "" where it does not reach it.
 
-    `others` are attributes of the same object that are carried with it, `loop` what a loop around
+    `others` are attributes of the same object that are carried with it, or lists that are filled
+    with it; `last` is where the failing line's block reads these last, `loop` what a loop around
     the failing line carries where that does not reach the value itself, `each` the objects of a
     container that carry theirs.
     """
@@ -54,6 +57,7 @@ class CarriedState:
     others: tuple[str, ...] = ()
     loop: LoopCarried | None = None
     each: Each | None = None
+    last: Place | None = None
 
 
 def carried_state(
@@ -74,7 +78,7 @@ def carried_state(
     each = _in_each(scene, part, frame)
     if each is not None and any(_leads_into(each, name, frame) for name in names):
         return CarriedState(each=each)
-    for name in (n for full in names for n in (full, without_item(full))):
+    for name in (n for full in names for n in holders(full)):
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
         if isinstance(holder, (list, tuple)) and name != without_item(name):
             continue  # one of many: cutting it alone is no repair; a tuple takes no new items
@@ -82,11 +86,13 @@ def carried_state(
             loop = carried_by_loop(scene, part.old)
             if loop is not None and loop.kind is StateKind.DICT:
                 return CarriedState(loop=loop)
-        if isinstance(value, list) and head_of(name) in frame.f_locals:
+        if isinstance(value, list) and _is_spoken_of(scene, head_of(name), frame):
             method = "." + name.rsplit(".", 1)[-1] + ".append"
             grows = any(called.endswith(method) for called in appends)
             if grows and _is_read_by_round(scene, head_of(name)):
-                return CarriedState(name, StateKind.LIST)
+                others = filled_beside(scene, name)
+                last = last_reading(scene, (name, *others))
+                return CarriedState(name, StateKind.LIST, others, last=last)
         if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
             return CarriedState(name, StateKind.TENSOR, _with_it(scene, part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
@@ -146,6 +152,15 @@ def _is_read_by_round(scene: Scene, name: str) -> bool:
     else emptying what it holds comes too late for the rounds."""
     inner = inner_loop(scene)
     return inner is None or any(getattr(n, "id", "") == name for n in ast.walk(inner))
+
+
+def _is_spoken_of(scene: Scene, name: str, frame: FrameType) -> bool:
+    """Whether a name is the failing function's own, or a global one that its text reads."""
+    if name in frame.f_locals:
+        return True
+    source, place = scene.program.source_at(scene.place), scene.place
+    function = None if source is None or place is None else source.function_at(place)
+    return function is not None and any(n.id == name for n in names_in(function))
 
 
 def _is_one_of_many(name: str, names: tuple[str, ...]) -> bool:

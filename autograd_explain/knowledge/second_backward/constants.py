@@ -41,21 +41,21 @@ def constants(scene: Scene, part: FreedPart) -> Constants | None:
     used = scene.graph.used_outside(part.old)
     if part.whole or not used or not _leaves(scene, used) <= _leaves_of_new(scene, part.old):
         return None
-    read = _names(scene, used)
-    roots = {name.partition("[")[0] for name in read}
     for live, source, loop in sorted(loops(scene), key=lambda found: found[2].lineno):
-        if read and roots <= fixed_in(live, loop):
+        if read := _names(scene, used, fixed_in(live, loop)):
             before = source.place(loop.lineno, live.code.co_name, loop)
             return Constants(tuple(read), before, _runs_again(scene, part, source, loop))
     return None
 
 
-def _names(scene: Scene, used: Sequence[GraphNode]) -> list[str]:
-    """A name for each of the values, [] where one has none."""
+def _names(scene: Scene, used: Sequence[GraphNode], fixed: set[str]) -> list[str]:
+    """A name for each of the values that is, or begins with, one of these; [] where one has
+    none."""
     found: dict[int, str] = {}
     for named in scene.names.tensors:
         node = None if named.tensor.is_leaf else scene.graph.find(named.tensor.grad_fn)
-        if node is not None and _ASSIGNABLE.fullmatch(named.name):
+        known = _ASSIGNABLE.fullmatch(named.name)
+        if node is not None and known is not None and known[1] in fixed:
             found.setdefault(id(node), named.name)
     names = [found.get(id(node), "") for node in used]
     return list(dict.fromkeys(names)) if all(names) else []

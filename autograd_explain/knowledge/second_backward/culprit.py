@@ -11,7 +11,7 @@ import torch
 from autograd_explain.arguments import values_given
 from autograd_explain.inspect.dataflow.syntax import PUTS
 from autograd_explain.inspect.facts.memoization import Memoized
-from autograd_explain.inspect.live.names import Names, without_item
+from autograd_explain.inspect.live.names import Names, holders, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
@@ -34,7 +34,7 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     if part.binding is not None and part.binding.inside is not None:
         assigned = ()  # a library's words
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
-    names = (*names, *(n for n in map(without_item, names[:2]) if n not in names))
+    names = tuple(dict.fromkeys((*names, *(h for n in names[:2] for h in holders(n)))))
     if part.kept is not None and part.kept.handed:
         names = (*names, part.kept.handed)
     if tensor is None:

@@ -29,9 +29,9 @@ from .evidence import Evidence
 from .freed_part import FreedPart
 from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
-from .reason import SHARED, Why
+from .reason import SHARED, Why, is_kept_late
 from .recomputed import read_by_checkpoints
-from .step_effect import leaves_below, params_of
+from .step_effect import held_by, leaves_below, params_of
 from .unread_result import Unread
 from .weight import weighs_log_probability
 
@@ -48,7 +48,8 @@ class Details:
     tensor: str = ""
     state: str = ""  #: the name under which the failing line reaches it
     state_kind: StateKind = StateKind.UNKNOWN
-    others: tuple[str, ...] = ()  #: what the same object carries with it
+    others: tuple[str, ...] = ()  #: what is carried with it
+    last: Place | None = None  #: where a list is read last in a round
     inside: bool = False  #: a library went backward, and goes through the rounds
     loop: LoopCarried | None = None  #: what a loop around the failing line carries
     bare: bool = False  #: cut off from it, the new part would lead to nothing that is trained
@@ -68,7 +69,10 @@ class Details:
     weights: tuple[Place, ...] = ()  #: where a loss reads it as the weight of a log-probability
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
-    inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+    #: names with a graph, handed to what made the old value, behind which no step since the earlier
+    #: backward trains anything: its loss does not need their graph
+    first_ends: tuple[Place, ...] = ()
+    second_ends: tuple[Place, ...] = ()  #: … and no step behind the failing line does
     #: where checkpoints are asked for that each go back through it
     reentrant: tuple[Place, ...] = ()
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
@@ -79,6 +83,7 @@ class Details:
     argument: str = ""  #: what the function was given that keeps the old value for it
     filled: str = ""  #: what the function calls that of its input into which it wrote the old value
     constants: Constants | None = None  #: the values that the loop need not train
+    late: bool = False  #: a round keeps it behind its own backward: nothing of that needs its graph
     held: bool = False  #: it took the name of a leaf that an optimizer steps
     unread: Unread | None = None  #: what was computed anew, and nothing reads it
     before: Place | None = None  #: the backward of the same loss that another function has called
@@ -94,7 +99,7 @@ def details_of(
     storing: Place | None,
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
-    first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
+    first_uses = _first_uses(scene, known)
     derivative = known.derivative if why is Why.DERIVATIVE else None
     return replace(
         _places(known, why),
@@ -104,6 +109,7 @@ def details_of(
         state=state.name,
         state_kind=state.kind,
         others=state.others,
+        last=state.last,
         inside=known.part.first is not None and known.part.first.inside is not None,
         loop=state.loop,
         bare=not known.part.leads_on,
@@ -115,9 +121,11 @@ def details_of(
         first_uses=first_uses,
         second_uses=_second_uses(scene, known) if why in SHARED else (),
         weights=_weights(scene, known),
-        inputs=inputs,
+        first_ends=_first_ends(scene, known),
+        second_ends=_second_ends(scene, known) if why in SHARED else (),
         argument=_argument(scene, known.part, names[0]),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
+        late=why is Why.CARRIED and is_kept_late(known),
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
         before=backward_before(scene, known) if why in (Why.SAME_LOSS, Why.SHARED) else None,
     )
@@ -330,17 +338,51 @@ def _reads_of_line(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     return tuple(source.place(n.lineno, reader.place.function, n) for n in found)
 
 
-def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+def _inputs(scene: Scene, known: Evidence) -> tuple[ExprAt, ...]:
     """The names that the statement behind the old value passes on with a graph of their own."""
     slicer, call = scene.slicer, known.calls.made
     given = call.node.args if call is not None and isinstance(call.node, ast.Call) else []
     lines = {place.line_id for moment in known.part.made for place in moment.path}
     spots = [call.inside(a) for a in given if call is not None and isinstance(a, ast.Name)]
     return tuple(
-        slicer.place(spot)
-        for spot in spots
-        if any(slicer.place(m).line_id in lines for m in slicer.makers(spot))
+        spot for spot in spots if any(slicer.place(m).line_id in lines for m in slicer.makers(spot))
     )
+
+
+def _leaves_behind(scene: Scene, spot: ExprAt) -> set[int]:
+    """The leaves behind a live value of the failing graph, by identity."""
+    value = scene.slicer.value(spot)
+    node = scene.graph.find(value.grad_fn) if is_a(value, torch.Tensor) else None
+    return set() if node is None else {id(leaf) for leaf in leaves_below(scene.graph.below([node]))}
+
+
+def _first_ends(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The inputs at which the graph of the earlier loss may end, as far as is known."""
+    steps = [held_by(scene, call) for _, call in known.calls.steps]
+    held = set[int]().union(*(ids for ids in steps if ids is not None))
+    return tuple(
+        scene.slicer.place(spot)
+        for spot in _inputs(scene, known)
+        if held.isdisjoint(_leaves_behind(scene, spot))
+    )
+
+
+def _second_ends(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The inputs at which the graph of the failing loss may end, where the old value is computed
+    again for it: the earlier loss reads the first one, all of it before that."""
+    earlier, reader, place = _earlier_loss(scene, known), known.part.reader, scene.place
+    if earlier is None or reader is None or place is None:
+        return ()
+    steps = _owners(scene, "step", lambda line: line > place.line)
+    if not steps or not all(is_a(owner, _STEPPED) for owner in steps):
+        return ()
+    held = set[int]().union(*map(params_of, steps))
+    first = _reads_of(scene, known, earlier, known.roots)
+    leaves = {id(leaf) for leaf in leaves_below(known.part.old)}
+    if not first or any(p.line >= reader.place.line for p in first) or not held & leaves:
+        return ()
+    behind = ((spot, _leaves_behind(scene, spot)) for spot in _inputs(scene, known))
+    return tuple(scene.slicer.place(spot) for spot, own in behind if own and held.isdisjoint(own))
 
 
 def _earlier_loss(scene: Scene, known: Evidence) -> ExprAt | None:

@@ -34,6 +34,7 @@ from autograd_explain.program import called_name, is_of_package
 
 from .kept_anew import KeptAnew, kept_anew
 from .made_outside import (
+    kept_inside,
     made_by_constructor,
     made_by_text,
     made_outside,
@@ -43,6 +44,7 @@ from .made_outside import (
 )
 
 _SECONDS = 2.0
+_GOING_BACK = ("grad", "backward", "manual_backward")
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,15 +190,20 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
 
 def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
     """With the statements before the loop that the text tells of the old value.  They tell all of
-    it where nothing else does; and where what a round has made of the value (a cache that grows) is
-    on the only way to what is trained: no end of the graph there would leave anything to train."""
+    it where nothing else does; where an object of a package has computed it when a round asked; and
+    where what a round has made of the value (a cache that grows) is on the only way to what is
+    trained: no end of the graph there would leave anything to train."""
     inside = part.maker is not None and failing_loops(scene).hold(part.maker)
     made = () if part.maker is None else part.maker.path
-    if inside and (part.leads_on or remembered(scene.program, made, scene.path)):
-        return part
-    nodes = tuple(scene.graph.inner) if inside else part.old
+    anew = inside and (part.leads_on or remembered(scene.program, made, scene.path))
+    nodes = tuple(scene.graph.inner) if inside and not anew else part.old
     apart = part.carrier if part.maker is None and part.kept is None else None
-    read, before = _read_from_outside(scene, nodes, apart)
+    read = kept_inside(scene, {id(n.node) for n in nodes}) if part.carrier is None else None
+    before = () if read is None else made_by_text(scene, read.name)
+    if anew and not before:
+        return part
+    if not before:
+        read, before = _read_from_outside(scene, nodes, apart)
     if read is None and inside:
         read, before = part.carrier, _made_with_holder(scene, part)
     if read is None or not before:
@@ -362,8 +369,9 @@ def _went_backward(scene: Scene, call: TraceEvent) -> Iterator[torch.Tensor]:
     name; in a loop over losses those of the rounds before: what holds the one that failed holds
     them too, and before it."""
     statement, frames = scene.program.statement_at(call.place), scene.incident.user_frames
-    for node in ast.walk(statement) if statement is not None and frames else ():
-        value = in_frame(root, frames[-1].frame) if (root := _root(node)) is not None else None
+    nodes = [*ast.walk(statement)] if statement is not None and frames else []
+    for root in (*map(_owner, nodes), *map(_given, nodes)):
+        value = None if root is None else in_frame(root, frames[-1].frame)
         if isinstance(value, torch.Tensor) and not any(value is r for r in scene.roots):
             yield value
             return
@@ -378,11 +386,15 @@ def _root_names(scene: Scene) -> Iterator[str]:
     return (n for root in scene.roots for n in scene.names.of(root))
 
 
-def _root(node: ast.AST) -> ast.expr | None:
-    """What goes backward, where this is `loss.backward` or `grad(loss, …)`."""
-    if isinstance(node, ast.Call) and called_name(node) == "grad":
-        return next(iter(node.args), None)
+def _owner(node: ast.AST) -> ast.expr | None:
+    """`loss` of `loss.backward`."""
     return node.value if isinstance(node, ast.Attribute) and node.attr == "backward" else None
+
+
+def _given(node: ast.AST) -> ast.expr | None:
+    """`loss` of `grad(loss, …)`, `engine.backward(loss)` and their like."""
+    named = isinstance(node, ast.Call) and called_name(node) in _GOING_BACK
+    return next(iter(node.args), None) if named and isinstance(node, ast.Call) else None
 
 
 def _created(scene: Scene, old: list[GraphNode]) -> tuple[TraceEvent, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterator
+from types import ModuleType
 
 import torch
 
@@ -15,13 +17,16 @@ from autograd_explain.inspect.dataflow.syntax import container_of
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
+from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import bases, is_a
+from autograd_explain.isolation.type_checks import bases, elements, is_a, items, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import Source, expression_of, own_nodes
+from autograd_explain.program import Source, expression_of, is_of_package, own_nodes
 
 _OWN_NAME = re.compile(r"\w+")
 _HOLDERS = (torch.Tensor, dict, list, tuple)
+_NO_RESULT = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer, type, ModuleType)
+_MOST_PARTS = 2_000
 
 
 def made_outside(scene: Scene) -> list[GraphNode]:
@@ -201,6 +206,40 @@ def _body(scene: Scene, source: Source, call: ast.Call) -> ast.AST | None:
     value = scene.slicer.value(scene.slicer.at(source, call.func))
     entered = None if value is MISSING else scene.slicer.entry(value)
     return None if entered is None else entered.body
+
+
+def kept_inside(scene: Scene, nodes: Collection[int]) -> NamedTensor | None:
+    """A tensor of these nodes without a name that an object of a package keeps for itself, `out` of
+    a loop that only reads `loss_of(out, y)`: what it computes when asked it hands out again."""
+    for live, _, loop in loops(scene):
+        inside = [n for s in loop.body for n in ast.walk(s)]
+        changed = {name for node in inside for name in _works_with(node)}
+        read = dict.fromkeys(n.id for n in inside if isinstance(n, ast.Name))
+        for name in (n for n in read if n not in changed):
+            value = in_frame(expression_of(name), live.frame)
+            if value is not MISSING and is_of_package(type(value)) and not is_a(value, _NO_RESULT):
+                tensors = (t for t in _tensors_in(value) if not t.is_leaf)
+                found = next((t for t in tensors if id(t.grad_fn) in nodes), None)
+                if found is not None and not scene.names.of(found):
+                    return NamedTensor(name, found)
+    return None
+
+
+def _tensors_in(owner: object) -> Iterator[torch.Tensor]:
+    """The tensors that an object holds, however deep, without those of modules."""
+    pending, seen = deque([owner]), set[int]()
+    while pending and len(seen) < _MOST_PARTS:
+        value = pending.popleft()
+        if id(value) in seen or is_a(value, (torch.nn.Module, type, ModuleType)):
+            continue
+        seen.add(id(value))
+        if is_a(value, torch.Tensor):
+            yield value
+        elif is_a(value, (list, tuple)):
+            pending += elements(value)
+        else:
+            held = value if is_a(value, dict) else table_of(value)
+            pending += (part for _, part in items(held))
 
 
 def is_in_graph(scene: Scene, tensor: torch.Tensor) -> bool:

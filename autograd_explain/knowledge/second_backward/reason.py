@@ -79,6 +79,13 @@ def _made_again(known: Evidence) -> bool:
     )
 
 
+def is_kept_late(known: Evidence) -> bool:
+    """Whether a round made the old value behind its own backward, and the next one freed it."""
+    first, maker = known.part.first, known.part.maker
+    before = () if maker is None else (m for m in known.freeing if m.order < maker.order)
+    return first is not None and any(m.place.line_id == first.place.line_id for m in before)
+
+
 def _comes_again(known: Evidence) -> bool:
     """Whether a line that keeps the old value and reads it again made a new one since: the rounds
     are those of a library's loop, or calls one after the other."""

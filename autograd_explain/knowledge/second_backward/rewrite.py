@@ -46,17 +46,13 @@ from .details import Details
 from .reason import SHARED, Why
 
 
-def _every_round(site: Site[Details]) -> Edits | None:
-    """The old statements move into the loop, oldest first, before their first use."""
+def _every_round_or_call(site: Site[Details]) -> Edits | None:
+    """The old statements move into the loop, oldest first, before their first use; or are repeated
+    in the function with the loop, which reads the values from outside."""
     use, old = site.details.use, site.details.old
     if use is None or not old or compared(site.program, old, use) is not None:
-        return None
-    return compute_all_in_loop(site.program, old, use)
-
-
-def _every_round_or_call(site: Site[Details]) -> Edits | None:
-    """… or are repeated in the function with the loop, which reads the values from outside."""
-    return _every_round(site) or _in_closure(site)
+        return _in_closure(site)
+    return compute_all_in_loop(site.program, old, use) or _in_closure(site)
 
 
 def _compared(site: Site[Details]) -> Edits | None:
@@ -82,8 +78,7 @@ def _detached_in_loop(site: Site[Details]) -> Edits | None:
     block = next((b for b in blocks(source.parents.get(loop)) if loop in b), [loop])
     behind = [n for s in block[block.index(loop) + 1 :] for n in ast.walk(s)]
     calls = [called_name(n) for n in behind if isinstance(n, ast.Call)]
-    learns = {"zero_grad", "backward"} <= {*calls}
-    if not learns or not any(_reads(n, name) for n in behind):
+    if not {"zero_grad", "backward"} <= {*calls} or not any(_reads(n, name) for n in behind):
         return None
     reads = (n for s in loop.body for n in ast.walk(s) if _reads(n, name))
     return detached_at(site.program, *(site.of(n).place for n in reads))
@@ -178,16 +173,18 @@ def _once(site: Site[Details]) -> Iterator[Proposal]:
             yield from differing("one_backward", spot.removed())
 
 
-def _detached_first(site: Site[Details]) -> Iterator[Proposal]:
-    """`d = D(g.detach())` for the first loss, `d = D(g)` again before the second uses it."""
+def _detached_apart(site: Site[Details]) -> Iterator[Proposal]:
+    """`d = D(g)` again before the second loss uses it, and `D(g.detach())` for the one of the two
+    that does not train `g`."""
     use, maker = site.details.use, site.finding.place(What.CAUSE)
     if use is None or maker is None:
         return
-    for place in site.details.inputs:
-        if (node := site.at(place).node) is not None:
-            again = recompute_before(site.program, use, [maker])
-            edits = then(site.program, again, partial(detach_use, expr=ast.unparse(node)), maker)
-            yield from differing("detach_recompute", edits)
+    for place in site.details.second_ends:
+        again = recompute_before(site.program, use, [maker], ending=place)
+        yield from differing("recompute_detached", again)
+    for place in site.details.first_ends:
+        again = recompute_before(site.program, use, [maker])
+        yield from differing("detach_recompute", then(site.program, again, detached_at, place))
 
 
 def _carried(site: Site[Details]) -> Iterator[Proposal]:
@@ -204,7 +201,8 @@ def _carried(site: Site[Details]) -> Iterator[Proposal]:
         yield from differing("own_copy", copied(site.program, maker, given))
         return
     if site.details.state_kind is StateKind.LIST:
-        yield from differing("clear_list", site.behind("{list}.clear()", list=name))
+        code = "\n".join(f"{path}.clear()" for path in (name, *site.details.others))
+        yield from differing("clear_list", site.at(site.details.last).behind(code))
         return
     if site.details.cache and name:
         yield from differing("clear_cache", site.behind("{cache} = None", cache=name))
@@ -269,7 +267,8 @@ def _cuts(site: Site[Details]) -> Iterator[Edits | None]:
         return  # at the maker this round would lose its gradient, too
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         ways = [detach_expression, detach_use]
-        for way in reversed(ways) if _is_read_apart(site.program, maker, target) else ways:
+        apart = not site.details.late and _is_read_apart(site.program, maker, target)
+        for way in reversed(ways) if apart else ways:
             yield way(site.program, maker, target, state=several)
 
 
@@ -296,8 +295,6 @@ def _is_computed_once(details: Details) -> bool:
 
 
 _BACKWARD = ("backward", "manual_backward")
-
-
 _KEPT_LAST = (Why.SHARED_APART, Why.SAVED_READ)
 
 
@@ -332,7 +329,7 @@ def _first(site: Site[Details]) -> Iterator[Proposal]:
     elif weight := detached_at(program, *details.weights):
         yield from differing("detach_weight", weight, corrects=True)
     elif details.why is Why.SHARED_STEPPED and not details.second_uses:
-        yield from _detached_first(site)
+        yield from _detached_apart(site)
 
 
 propose: Propose[Details] = by_table(

@@ -30,6 +30,7 @@ from ..engine.cst_tools import (
     called_name,
     called_on,
     dotted,
+    method,
     method_name,
     named_targets,
     walk,
@@ -50,11 +51,13 @@ def recompute_before(
     backward_place: Place,
     assignment_places: Sequence[Place],
     steps: Sequence[Place] = (),
+    ending: Place | None = None,
 ) -> Edits | None:
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  None where a name that they read has another value there, but by the `steps`.
+    by then, its graph `ending` at an expression of theirs: `d = D(g.detach())`.  None where a name
+    that they read has another value there, but by the `steps`.
     """
     tree, goal = statement_at(program, backward_place)
     known = _statements(program, assignment_places)
@@ -67,7 +70,9 @@ def recompute_before(
     passed = [*known, *_statements(program, steps)]
     if not all(repeatable(o, (tree, goal), passed) for o in known):
         return None
-    return Draft(tree).before(goal, own).edits()
+    end = tree.node(ending)
+    ended = [s if end is None else s.deep_replace(end, method(end, "detach()")) for s in own]
+    return Draft(tree).before(goal, [s for s in ended if isinstance(s, Statement)]).edits()
 
 
 def recompute_behind(
