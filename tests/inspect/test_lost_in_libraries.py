@@ -16,7 +16,7 @@ from autograd_explain.inspect.facts.losing_call import losing_call
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.match import match_message
-from autograd_explain.model import Certainty, What
+from autograd_explain.model import Certainty, Role, What
 from autograd_explain.render.topic_content import cells_of
 
 LIBRARY = """\
@@ -161,6 +161,15 @@ def test_the_text_tells_what_an_object_was_given() -> None:
     assert found is not None and found.inside is not None
     assert found.place.source == "m.update(net(torch.ones(2, 3)), 0.0)"
     assert found.inside.source == "with torch.no_grad():"
+
+
+def test_what_the_object_was_given_is_named() -> None:
+    """The object itself, and what has no gradient, is not."""
+    given = "m = Error()\nout, y = net(torch.ones(2, 3)), torch.ones(2, 2)\nm.update(out, y)\n"
+    told = play((BEGIN, given + "loss = m.compute()\nloss.backward()")).diagnosis
+    assert told is not None and told.finding.cause == "graph_cut"
+    named = {n for t in told.finding.tensors if t.role is Role.CULPRIT for n in t.names}
+    assert "out" in named and not named & {"y", "m", "net"}
 
 
 def test_a_method_of_the_users_gives_its_argument_to_the_object() -> None:

@@ -32,6 +32,15 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "pos",
         "pos.requires_grad_(True)",
     ),
+    "flags of several that a loop sets": (
+        "from types import SimpleNamespace\n"
+        "items = [SimpleNamespace(x=torch.rand(3)) for _ in range(2)]\n"
+        "rows = torch.stack([p.x for p in items])\n# %%\nfor p in items:\n"
+        "    p.x.requires_grad_()\nloss = (rows - 1).square().sum()\nloss.backward()\n"
+        "print(items[0].x.grad.abs())\n",
+        "p.x",
+        "p.x.requires_grad_()",
+    ),
     "a result without any graph": (
         "theta = torch.rand(3)\npred = theta.square().sum()\ntheta.requires_grad_()\n"
         "(pred - 1).square().backward()\n",

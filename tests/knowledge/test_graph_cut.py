@@ -511,6 +511,34 @@ def test_cut(name: str) -> None:
     run(repaired)
 
 
+SCALED = """
+import numpy as np
+def to_numpy(t):
+    return t.detach().cpu().numpy()
+class Scaler:
+    def __init__(self, a):
+        self.mean, self.std = a.mean(axis=0), a.std(axis=0)
+    def back(self, a):
+        return np.expm1(a * self.std + self.mean)
+scaler = Scaler(np.random.rand(8, 1).astype("float32"))
+net = nn.Linear(3, 1)
+# %%
+pred = net(torch.rand(4, 3))
+units = torch.tensor(scaler.back(to_numpy(pred)))
+loss = units.square().mean()
+loss.backward()
+"""
+
+
+def test_a_helper_leaves_torch_and_an_object_computes_with_arrays_of_its_own() -> None:
+    cells = cells_of(TORCH + "# %%" + SCALED)
+    diagnosis = explained(cells)
+    named = [n for t in diagnosis.finding.tensors for n in t.names]
+    assert {"pred", "units"} <= {*named}
+    repaired = edited(cells, diagnosis.rewrites[0])
+    run([*repaired, "assert net.weight.grad.abs().sum() > 0"])
+
+
 def test_without_a_rewrite_the_reason_is_shown() -> None:
     """Before the general list of what to look at, where there is no room for both."""
     cells = cells_of(TORCH + "# %%" + PROGRAMS["values sorted into bins"][0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...arguments import parameters
@@ -124,18 +124,18 @@ class _Text:
     def _leads(self, path: str) -> bool:
         return any(p in self.tensors or self.is_early(p) for p in _prefixes(path))
 
-    def values(self, keys: Iterable[str]) -> EarlyValues:
-        """What computes these anew."""
+    def values(self, keys: Sequence[str]) -> EarlyValues:
+        """What computes these anew, each of which is early."""
         lines = _Lines()
         fresh = dict[str, str]()
         known = [self._add(key, lines, fresh) for key in keys]
         ordered = [lines[at] for at in sorted(lines)]
-        first = next((s for s in ordered if self._reads_tensor(s)), ordered[0])
-        scope = next((m.scope for k in keys if (m := self.made(k)) is not None), self.scope)
+        made = next(m for k in keys if (m := self.made(k)) is not None)
+        first = next((s for s in ordered if self._reads_tensor(s)), made.statement)
         words = {**fresh, **self.names}
         code = "\n".join(_in_words(s, words) for s in ordered)
         code = code if all(known) and not self._of_one_sample(ordered) else ""
-        return EarlyValues(self.scene.slicer.at(scope.source, first.value), code)
+        return EarlyValues(self.scene.slicer.at(made.scope.source, first.value), code)
 
     def _of_one_sample(self, statements: Sequence[ast.Assign]) -> bool:
         """Whether a data set's item was computed by positions of dimensions: what a loader stacks
@@ -151,7 +151,10 @@ class _Text:
     def _add(self, key: str, lines: _Lines, fresh: dict[str, str]) -> bool:
         """Puts what is needed for it into `lines`; False where that is not there any more."""
         made = self.made(key)
-        if made is None or any(isinstance(n, _INNER) for n in ast.walk(made.statement.value)):
+        if made is None:
+            return False
+        # Names of its own, which a comprehension has, are not told from those that become others.
+        if self.is_apart and any(isinstance(n, _INNER) for n in ast.walk(made.statement.value)):
             return False
         if made.at in lines:
             return True

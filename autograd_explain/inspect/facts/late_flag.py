@@ -44,7 +44,7 @@ class LateFlag:
     before the flag that copy them.  A flag that is to be `kept` was set by a function that the root
     does not stand in.  `anew` computes what was computed too early from the flagged tensor, for the
     statement at `reader`, which reads that behind the flag; `apart` says that the flag can't simply
-    go ahead: what read too early ran elsewhere, or once for all rounds.
+    go ahead: what read too early ran elsewhere, or once for all that a loop goes through.
     """
 
     root: ExprAt
@@ -112,7 +112,8 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> Iterator[Lat
             early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
             if not (flag.by_call and _was_leaf(scene, early.spot, flag.source)):
                 found = replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
-                once = not flag.by_call and _is_before_rounds(scene, early.spot)
+                many = _is_before_rounds(scene, early.spot) or _is_of_each(scene, flag, early.spot)
+                once = many and not flag.by_call
                 yield _anew(scene, found, steps[number + 1 :]) or found if once else found
             continue
         again = _copies(root.scope, steps[:number], flag.source)
@@ -157,6 +158,15 @@ def _anew_by_caller(scene: Scene, late: LateFlag) -> LateFlag | None:
 def _is_before_rounds(scene: Scene, use: ExprAt) -> bool:
     """Whether a loop around a failing line does not hold the use."""
     return any(not loop.holds(scene.slicer.place(use)) for loop in failing_loops(scene).loops)
+
+
+def _is_of_each(scene: Scene, flag: _Flag, use: ExprAt) -> bool:
+    """Whether a loop flags one tensor after the other, `for p in items: p.x.requires_grad_()`,
+    and what read them stands outside: there the flag of one says nothing of the others."""
+    around = scene.slicer.index(flag.spot.scope.source).ancestors(flag.spot.node)
+    loops = (n for n in around if isinstance(n, ast.For) and use.node not in ast.walk(n))
+    named = (n for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name))
+    return any(n.id == head_of(flag.source) for n in named)
 
 
 def _used(scene: Scene, spot: ExprAt, until: ExprAt, path: str) -> Use:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ...arguments import values_given
 from ...isolation.type_checks import class_attribute, table_of
 from ...model import Place
 from ...program import is_installed, own_nodes
@@ -19,7 +20,8 @@ from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING
 from ..history import TraceEvent
 from ..scene import Scene
-from .expressions import computation
+from .expressions import computation, expression_at
+from .value_names import read_with_gradient
 
 _OFF = ("no_grad", "inference_mode")
 CONTEXTS = torch.utils._contextlib.__file__  #: torch's code for a mode given as a decorator
@@ -60,6 +62,16 @@ def gathering_calls(scene: Scene, root: ExprAt | None) -> tuple[Place, ...]:
     asked = (c for c in calls if not _works_with_gradient(scene, c))
     given = (scene.place_at(_fed(scene, call)) for call in asked)
     return tuple(dict.fromkeys(place for place in given if place is not None))
+
+
+def handed_with_gradient(scene: Scene, place: Place) -> dict[str, torch.Tensor | None]:
+    """What a call of a library reads with gradient in its arguments, by what the user calls it."""
+    call = expression_at(scene, place)
+    given = values_given(call.node) if call is not None and isinstance(call.node, ast.Call) else ()
+    found = dict[str, torch.Tensor | None]()
+    for value in given:
+        found.update(read_with_gradient(scene, call.inside(value)) if call is not None else {})
+    return found
 
 
 def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:

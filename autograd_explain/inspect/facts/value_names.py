@@ -71,7 +71,22 @@ def cut_names(scene: Scene, cut: Cut) -> tuple[str, ...]:
     for spot in (*outside, *_targets_first(scene, cut, trail)):
         names += [*outer_names(scene, spot), spot.text]
     names += _target_names(scene, cut.spot)
+    for _, spot in cut.later:
+        names += _target_names(scene, spot)
     return tuple(dict.fromkeys(names))
+
+
+def names_of_callers(scene: Scene, spot: ExprAt) -> list[ExprAt]:
+    """What callers call the value that a function reads as a parameter, the outermost last:
+    `pred` for `t` of `to_numpy(pred)`; [] where it is none, or computed in the call."""
+    found = list[ExprAt]()
+    while isinstance(spot.node, ast.Name) and spot.scope.call is not None:
+        given = scene.slicer.argument(spot.scope, spot.node.id)
+        if given is None or given.key is None:
+            break
+        found.append(given)
+        spot = given
+    return found
 
 
 def _targets_first(scene: Scene, cut: Cut, trail: tuple[ExprAt, ...]) -> list[ExprAt]:

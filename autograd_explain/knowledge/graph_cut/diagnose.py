@@ -12,14 +12,20 @@ from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_flag
-from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
+from autograd_explain.inspect.facts.losing_call import (
+    Undecorated,
+    gathering_calls,
+    handed_with_gradient,
+    undecorated,
+)
 from autograd_explain.inspect.facts.no_graph import NoGraph, by_index, find, whole_cut
 from autograd_explain.inspect.facts.opposite_method import (
     flags_not_taken_back,
     opposite_method,
     switch_not_taken_back,
 )
-from autograd_explain.inspect.facts.value_names import cut_names, stored_names
+from autograd_explain.inspect.facts.torch_call import tensor_fact
+from autograd_explain.inspect.facts.value_names import cut_names, names_of_callers, stored_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -141,7 +147,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut, *, index: bool = False) -> F
     # What still carried gradient, and what would cut once more.
     operand = scene.event_at(What.CREATED, cut.operand, relation=Relation.OPERAND)
     later = [scene.event_at(What.DETACHED, spot) for _, spot in cut.later]
-    return _finding(
+    told = _finding(
         scene,
         found,
         names,
@@ -165,6 +171,15 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut, *, index: bool = False) -> F
         instead="" if instead is None else instead.text,
         labels="" if accuracy is None else accuracy.labels,
     )
+    return replace(told, tensors=(*told.tensors, *_before(scene, cut)))
+
+
+def _before(scene: Scene, cut: Cut) -> Iterator[TensorFact]:
+    """The value before the cut, where a helper cut what it was given: under its callers' names."""
+    named = names_of_callers(scene, cut.operand)
+    if named:
+        texts = [spot.text for spot in (*reversed(named), cut.operand)]
+        yield tensor_fact(scene, scene.slicer.tensor(named[-1]), *texts)
 
 
 #: Operations that sort values into bins or count them.
@@ -354,7 +369,8 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
     """A library that the program calls goes on without the graph: its file is not ours to edit."""
     cause = scene.event(What.CAUSE, lost, certainty=found.certainty)
     inside, observed = lost.inside, found.certainty is Certainty.OBSERVED
-    return _finding(
+    handed = handed_with_gradient(scene, lost.place)
+    told = _finding(
         scene,
         found,
         binding_of(scene.program, replace(lost, inside=None)).names,
@@ -371,6 +387,8 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
         inside="" if inside is None else inside.source,
         inside_place=label(inside),
     )
+    given = (tensor_fact(scene, tensor, name) for name, tensor in handed.items())
+    return replace(told, tensors=(*told.tensors, *given))
 
 
 def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:

@@ -40,10 +40,8 @@ _PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)
 
 
 def _without_copy(program: Program, place: Place) -> Edits | None:
-    node = program.expression_at(place)
-    if not isinstance(node, ast.Call) or not node.args:
-        return None
-    return joined_at(program, place, is_list(program, node.args[0]))
+    given = getattr(program.expression_at(place), "args", None)
+    return joined_at(program, place, is_list(program, given[0])) if given else None
 
 
 def _value_before(site: Site[Details]) -> Edits | None:

@@ -99,6 +99,18 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
     return None if _stays(detour, patches) else patches
 
 
+def arrays_beside(program: Program, place: Place, node: ast.expr) -> list[Patch]:
+    """The arrays from elsewhere that a call of NumPy's has beside a parameter, as tensors."""
+    source = program.source_at(place)
+    scope = None if source is None else source.function_at(place)
+    if source is None or scope is None or not _is_numpy_call(Imports.of(program, source), node):
+        return []
+    given = frozenset(parameters(scope)) - {"self"}
+    detour = _Detour(program, source, scope, place, node, (), given, {})
+    computed = (n for n in ast.walk(node) if isinstance(n, ast.BinOp))
+    return [patch for n in computed for patch in _operands(detour, n)]
+
+
 def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
     """`a[0] = 1`"""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
@@ -110,10 +122,9 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     name, program = called_name(call), detour.program
     if name in RETURNS:
         return tensors_instead_of_copy(program, detour.at(call), False) or None
-    if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
-        found = torch_instead_of_numpy(program, detour.at(call))
-        return found or ([] if name in _METHODS else None)
-    return [] if name in _METHODS else None
+    known = name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args
+    found = torch_instead_of_numpy(program, detour.at(call)) if known else []
+    return found or ([] if name in _METHODS else None)
 
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:

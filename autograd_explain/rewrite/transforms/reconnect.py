@@ -16,13 +16,12 @@ from ..engine.cst_tools import called_on, pairs, same
 from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in
-from .numpy_detour import RETURNS, in_torch
+from .numpy_detour import RETURNS, arrays_beside, in_torch
 from .spot import Spot
 from .uncut import (
     Patch,
     apply_patches,
     as_dtype_of,
-    numbers_in,
     replacement,
     surrounded,
     tensors_instead_of_copy,
@@ -113,7 +112,7 @@ def _patches(
     again = back or (None if torch is None else _made_again(program, source, whole))
     if again is None:
         if known or not _comes_back(program, source, whole):
-            yield from without_cut(program, where)
+            yield from (*without_cut(program, where), *arrays_beside(program, where, whole))
     elif torch is not None and (back is None or isinstance(again.args[0], _MANY)):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, source.place(again.lineno, None, again), True)
@@ -171,7 +170,7 @@ def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | 
         if call.args and ast.unparse(call.args[0]) in names
     ]
     scope = source.function_around(node)
-    numbers = isinstance(held, ast.expr) and numbers_in(held)
+    numbers = any(isinstance(e, ast.Constant) for e in getattr(held, "elts", ()))
     if len(calls) != 1 or numbers or calls[0][0] is not source:
         return None
     return calls[0][1] if source.function_around(calls[0][1]) is scope else None
@@ -199,7 +198,9 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
         return True
     if isinstance(statement, ast.Call) and names and not _are_read(source, names):
         return True  # a list that others read, nobody knows how
-    return any(names & _read(c) for _, c in index_of(program).calls(*RETURNS, of="torch"))
+    calls = index_of(program).calls(*RETURNS, of="torch")
+    read = (n for _, call in calls for given in call.args for n in ast.walk(given))
+    return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) in names for n in read)
 
 
 def _are_read(source: Source, names: set[str]) -> bool:
@@ -211,11 +212,6 @@ def _are_read(source: Source, names: set[str]) -> bool:
         and ast.unparse(n) in names
         for n in source.nodes
     )
-
-
-def _read(call: ast.Call) -> set[str]:
-    nodes = [n for a in call.args for n in ast.walk(a)]
-    return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
 
 
 _MANY = (ast.List, ast.ListComp, ast.Tuple)

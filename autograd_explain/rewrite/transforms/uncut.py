@@ -307,11 +307,6 @@ def called(program: Program, place: Place | None, method: str) -> list[Patch]:
     return [Patch(source, span.start, before), Patch(source, span.end, f"{after}.{method}()")]
 
 
-def numbers_in(node: ast.expr) -> bool:
-    """Whether a list literal holds a number, which torch.stack does not take."""
-    return any(isinstance(e, ast.Constant) for e in getattr(node, "elts", ()))
-
-
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Constant)
 
 
