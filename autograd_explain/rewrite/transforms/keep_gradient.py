@@ -47,9 +47,8 @@ def retained(program: Program, finding: Finding, *, inside: bool = False) -> Edi
     causes = [e.place for e in finding.events if e.what is What.CAUSE and not inside]
     causes = [p for p in causes if p is None or p.line_id != read]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
-    made = [t.grad_fn or "" for t in finding.tensors]
     over = frozenset[str]()
-    if not any(name.startswith(("Unbind", "Select")) for name in made):
+    if not any((t.grad_fn or "").startswith(("Unbind", "Select")) for t in finding.tensors):
         # What is gone through for the tensors holds them: rows of one are made anew.
         tree, statement = statement_at(program, place)
         over = frozenset(tree.code(loop.iter) for loop in _loops_of(tree, statement, names))
