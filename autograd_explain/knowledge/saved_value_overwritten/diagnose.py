@@ -142,7 +142,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         failed=failed,
         further=further,
         readers=saving_lines(scene) if is_parameter(found) else (),
-        layers=saving_layers(scene) if is_parameter(found) and _in_turn(write, failed) else (),
+        layers=_layers(scene, found, write, failed),
         alone=alone,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),
@@ -152,10 +152,23 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     )
 
 
-def _in_turn(write: Place | None, failed: Place | None) -> bool:
-    """Whether the program itself writes and then goes backward: a library that calls the function
-    which writes goes back from what that returns, and the write may come first there."""
-    return write is not None and failed is not None and write.line_id != failed.line_id
+def _layers(
+    scene: Scene, found: Overwrite, write: Place | None, failed: Place | None
+) -> tuple[LayerCall, ...]:
+    """The calls that are to compute with copies of the parameter: () where the write may rather
+    come before them.  So it may where a library calls the function which writes and goes back from
+    what that returns, and where the line that writes stands behind them and brings the parameter
+    into a form, `w.copy_(normalize(w))`."""
+    guilty = found.guilty
+    if not is_parameter(found) or guilty is None or write is None or failed is None:
+        return ()
+    spelled = write_at(scene.program, guilty.place)
+    given = () if spelled is None else getattr(spelled.value, "args", ())
+    read = {ast.unparse(n) for arg in given for n in ast.walk(arg)}
+    formed = spelled is not None and spelled.target_text in read
+    pairs = (at_one_level([guilty.path, path]) for path in saving_lines(scene) if path)
+    late = formed and all(line.line > call.line for line, call in pairs)
+    return () if late or write.line_id == failed.line_id else saving_layers(scene)
 
 
 def _gains_graph(scene: Scene, name: str) -> bool:
