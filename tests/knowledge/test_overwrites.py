@@ -229,6 +229,33 @@ def test_a_write_felt_in_the_next_call_is_corrected_not_kept(name: str, result: 
     run(edited(cells, first))
 
 
+HELD = """from types import SimpleNamespace
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+    def forward(self, data):
+        h = data.x
+        strength = data.strength
+        for layer in self.layers:
+            h = layer(h).tanh() * strength
+            strength *= 0.6
+        return h
+data = SimpleNamespace(x=torch.rand(3, 4), strength=torch.rand(3, 1))
+net = Net()
+"""
+
+
+def test_what_an_argument_holds_is_not_written_for_the_caller() -> None:
+    """Under a name of the function's own: the next epoch would get weaker data."""
+    cells = (START, HELD, "for _ in range(2):\n    net(data).square().sum().backward()")
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.rewrites[0].outcome is not Outcome.VERIFIED
+    assert "strength = strength * 0.6" in edited(cells, found.diagnosis.rewrites[0])[1]
+    run(edited(cells, found.diagnosis.rewrites[0]))
+
+
 FRAMES = """def framed(image, value):
     image[0] = value
     return image

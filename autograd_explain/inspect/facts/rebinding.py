@@ -72,9 +72,12 @@ def hands_back(program: Program, place: Place, target: ast.expr) -> bool:
 
 def hands_back_argument(program: Program, place: Place, name: str) -> bool:
     """Whether the function around a place got this name as an argument and returns it to callers
-    that take it: one that calls it as a statement of its own wants the write."""
+    that take it: one that calls it as a statement of its own wants the write.  So it is with a name
+    of its own for what an argument holds: `weight` of `weight = data.weight`."""
     scope = _scope(program, place)
-    if scope is None or not _is_argument(scope, name) or not _handed_back(scope, name):
+    if scope is None or not _handed_back(scope, name):
+        return False
+    if not _is_argument(scope, name) and not _is_part_of_argument(scope, name):
         return False
     called = getattr(scope, "name", "")
     return not _value_is_dropped(program, called)
@@ -117,6 +120,21 @@ def _is_argument(scope: ast.AST, name: str) -> bool:
     if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     return name in parameters(scope)
+
+
+def _is_part_of_argument(scope: ast.AST, name: str) -> bool:
+    """Whether the one plain assignment to a name gives it what an argument other than `self`
+    holds."""
+    given = [n for n in ast.walk(scope) if isinstance(n, ast.Assign) and _assigns(n, name)]
+    path = given[0].value if len(given) == 1 else None
+    while isinstance(path, (ast.Attribute, ast.Subscript)):
+        path = path.value
+    root = path.id if isinstance(path, ast.Name) else ""
+    return root not in ("self", "") and _is_argument(scope, root)
+
+
+def _assigns(statement: ast.Assign, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in statement.targets)
 
 
 def _handed_back(scope: ast.AST, name: str) -> bool:
