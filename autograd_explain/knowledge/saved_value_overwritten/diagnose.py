@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autograd_explain.inspect.dataflow.syntax import taken_apart
-from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.call_levels import Path, at_one_level
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
@@ -129,6 +129,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
     failed: Place | None = None
     if guilty is not None and failing:
         write, failed = at_one_level([guilty.path, failing])
+    readers = saving_lines(scene) if is_parameter(found) else ()
     alone = _alone(scene, found) if guilty is None and not is_parameter(found) else None
     written, named = _written(scene, guilty, alone)
     return Details(
@@ -141,8 +142,8 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         write=write,
         failed=failed,
         further=further,
-        readers=saving_lines(scene) if is_parameter(found) else (),
-        layers=_layers(scene, found, write, failed),
+        readers=readers,
+        layers=_layers(scene, guilty, readers, write, failed),
         alone=alone,
         untrained=untrained_call(scene, found) if is_parameter(found) else None,
         operands=read_operands(scene, found, names),
@@ -153,22 +154,25 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
 
 
 def _layers(
-    scene: Scene, found: Overwrite, write: Place | None, failed: Place | None
+    scene: Scene,
+    guilty: TraceEvent | None,
+    readers: Sequence[Path],
+    write: Place | None,
+    failed: Place | None,
 ) -> tuple[LayerCall, ...]:
-    """The calls that are to compute with copies of the parameter: () where the write may rather
-    come before them.  So it may where a library calls the function which writes and goes back from
-    what that returns, and where the line that writes stands behind them and brings the parameter
-    into a form, `w.copy_(normalize(w))`."""
-    guilty = found.guilty
-    if not is_parameter(found) or guilty is None or write is None or failed is None:
+    """The calls that are to compute with copies of the parameter which these lines saved: () where
+    the write may rather come before them.  So it may where a library calls the function which
+    writes and goes back from what that returns, and where the line that writes stands behind them
+    and brings the parameter into a form, `w.copy_(normalize(w))`."""
+    if guilty is None or write is None or failed is None:
         return ()
     spelled = write_at(scene.program, guilty.place)
     given = () if spelled is None else getattr(spelled.value, "args", ())
     read = {ast.unparse(n) for arg in given for n in ast.walk(arg)}
     formed = spelled is not None and spelled.target_text in read
-    pairs = (at_one_level([guilty.path, path]) for path in saving_lines(scene) if path)
+    pairs = (at_one_level([guilty.path, path]) for path in readers if path)
     late = formed and all(line.line > call.line for line, call in pairs)
-    return () if late or write.line_id == failed.line_id else saving_layers(scene)
+    return () if late or write.line_id == failed.line_id else saving_layers(scene, readers)
 
 
 def _gains_graph(scene: Scene, name: str) -> bool:

@@ -14,9 +14,9 @@ from functools import partial
 import libcst as cst
 import torch
 
+from autograd_explain.inspect.facts.call_levels import Path
 from autograd_explain.inspect.facts.called_module import called_module
 from autograd_explain.inspect.facts.expressions import expression_at
-from autograd_explain.inspect.facts.overwrite import saving_lines
 from autograd_explain.inspect.live.names import shares_memory
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -28,6 +28,7 @@ from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.transforms.functional_layer import functional
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,9 @@ class LayerCall:
     called: str
 
 
-def saving_layers(scene: Scene) -> tuple[LayerCall, ...]:
-    """The calls of modules that saved what was overwritten of the parameters which these hold; ()
-    unless all that was overwritten was saved by such calls."""
-    paths = saving_lines(scene)
+def saving_layers(scene: Scene, paths: Sequence[Path]) -> tuple[LayerCall, ...]:
+    """The calls of modules that saved what was overwritten of the parameters which these hold, at
+    the end of these paths; () unless all that was overwritten was saved by such calls."""
     calls = [_layer_call(scene, path[-1]) for path in paths if path]
     found = {(c.place.line_id, c.called): c for c in calls if c is not None}
     return tuple(found.values()) if len(calls) == len(paths) and None not in calls else ()
@@ -81,22 +81,18 @@ def _changed(program: Program, place: Place, called: str) -> Edits | None:
         return None
     draft = Draft(tree)
     for call in calls:
-        draft.change(call, partial(_functional, f"{name}.func.functional_call"))
+        draft.change(call, partial(_with_copies_of, f"{name}.func.functional_call"))
     return draft.edits()
 
 
-def _functional(function: str, call: cst.Call) -> cst.BaseExpression:
-    module = dotted(call.func)
-    copies = f"{{name: p.clone() for name, p in {module}.named_parameters()}}"
-    positional = [cst.Element(a.value) for a in call.args if a.keyword is None]
-    given = [
-        cst.Arg(call.func),
-        cst.Arg(cst.parse_expression(copies)),
-        cst.Arg(cst.Tuple(positional)),
-    ]
+def _with_copies_of(function: str, call: cst.Call) -> cst.BaseExpression:
+    copies = f"name: p.clone() for name, p in {dotted(call.func)}.named_parameters()"
+    plain = call.with_changes(args=[a for a in call.args if a.keyword is None])
+    made = functional(function, copies, plain)
     named = [cst.DictElement(_key(a.keyword), a.value) for a in call.args if a.keyword is not None]
-    given += [cst.Arg(cst.Dict(named))] if named else []
-    return cst.Call(cst.parse_expression(function), given)
+    if not named or not isinstance(made, cst.Call):
+        return made
+    return made.with_changes(args=[*made.args, cst.Arg(cst.Dict(named))])
 
 
 def _key(keyword: cst.Name) -> cst.SimpleString:

@@ -11,7 +11,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
-from .freed_part import FreedPart
+from .freed_part import GOING_BACK, FreedPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ def calls_of(scene: Scene, part: FreedPart) -> Calls:
     steps = [m for m in scene.history.steps if m.op == "step"]
     since = (m for m in steps if first is not None and m.order > first.order)
     return Calls(
-        None if first is None else _call_at(scene, first, "backward", "grad", "manual_backward"),
+        None if first is None else _call_at(scene, first, *GOING_BACK),
         None if maker is None else _value_call(scene, maker),
         tuple((step, _call_at(scene, step, "step")) for step in since),
     )

@@ -99,7 +99,7 @@ def details_of(
     storing: Place | None,
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
-    first_uses = _first_uses(scene, known)
+    first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
     derivative = known.derivative if why is Why.DERIVATIVE else None
     return replace(
         _places(known, why),
@@ -121,8 +121,8 @@ def details_of(
         first_uses=first_uses,
         second_uses=_second_uses(scene, known) if why in SHARED else (),
         weights=_weights(scene, known),
-        first_ends=_first_ends(scene, known),
-        second_ends=_second_ends(scene, known) if why in SHARED else (),
+        first_ends=_first_ends(scene, known, inputs),
+        second_ends=_second_ends(scene, known, inputs) if why in SHARED else (),
         argument=_argument(scene, known.part, names[0]),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
         late=why is Why.CARRIED and is_kept_late(known),
@@ -356,18 +356,16 @@ def _leaves_behind(scene: Scene, spot: ExprAt) -> set[int]:
     return set() if node is None else {id(leaf) for leaf in leaves_below(scene.graph.below([node]))}
 
 
-def _first_ends(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+def _first_ends(scene: Scene, known: Evidence, inputs: Sequence[ExprAt]) -> tuple[Place, ...]:
     """The inputs at which the graph of the earlier loss may end, as far as is known."""
     steps = [held_by(scene, call) for _, call in known.calls.steps]
     held = set[int]().union(*(ids for ids in steps if ids is not None))
     return tuple(
-        scene.slicer.place(spot)
-        for spot in _inputs(scene, known)
-        if held.isdisjoint(_leaves_behind(scene, spot))
+        scene.slicer.place(spot) for spot in inputs if held.isdisjoint(_leaves_behind(scene, spot))
     )
 
 
-def _second_ends(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+def _second_ends(scene: Scene, known: Evidence, inputs: Sequence[ExprAt]) -> tuple[Place, ...]:
     """The inputs at which the graph of the failing loss may end, where the old value is computed
     again for it: the earlier loss reads the first one, all of it before that."""
     earlier, reader, place = _earlier_loss(scene, known), known.part.reader, scene.place
@@ -381,7 +379,7 @@ def _second_ends(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     leaves = {id(leaf) for leaf in leaves_below(known.part.old)}
     if not first or any(p.line >= reader.place.line for p in first) or not held & leaves:
         return ()
-    behind = ((spot, _leaves_behind(scene, spot)) for spot in _inputs(scene, known))
+    behind = ((spot, _leaves_behind(scene, spot)) for spot in inputs)
     return tuple(scene.slicer.place(spot) for spot, own in behind if own and held.isdisjoint(own))
 
 

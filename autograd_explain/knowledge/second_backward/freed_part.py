@@ -44,7 +44,8 @@ from .made_outside import (
 )
 
 _SECONDS = 2.0
-_GOING_BACK = ("grad", "backward", "manual_backward")
+#: Methods and functions that go back from what they are called on or given.
+GOING_BACK = ("grad", "backward", "manual_backward")
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +394,7 @@ def _owner(node: ast.AST) -> ast.expr | None:
 
 def _given(node: ast.AST) -> ast.expr | None:
     """`loss` of `grad(loss, …)`, `engine.backward(loss)` and their like."""
-    named = isinstance(node, ast.Call) and called_name(node) in _GOING_BACK
+    named = isinstance(node, ast.Call) and called_name(node) in GOING_BACK
     return next(iter(node.args), None) if named and isinstance(node, ast.Call) else None
 
 

@@ -47,8 +47,7 @@ from .reason import SHARED, Why
 
 
 def _every_round_or_call(site: Site[Details]) -> Edits | None:
-    """The old statements move into the loop, oldest first, before their first use; or are repeated
-    in the function with the loop, which reads the values from outside."""
+    """The old statements move into the loop before their use, or are repeated in its function."""
     use, old = site.details.use, site.details.old
     if use is None or not old or compared(site.program, old, use) is not None:
         return _in_closure(site)

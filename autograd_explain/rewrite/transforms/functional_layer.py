@@ -63,7 +63,7 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
         if isinstance(node, cst.Attribute):
             draft.replace(node, cst.Name(names[node.attr.value]))
         else:
-            draft.change(node, partial(_functional, f"{torch}.func.functional_call", given))
+            draft.change(node, partial(functional, f"{torch}.func.functional_call", given))
     return draft.edits()
 
 
@@ -135,6 +135,7 @@ def _assigned(draft: Draft, made: Sequence[_Made], names: dict[str, str]) -> Dra
     return draft
 
 
-def _functional(function: str, given: str, call: cst.Call) -> cst.BaseExpression:
+def functional(function: str, given: str, call: cst.Call) -> cst.BaseExpression:
+    """`functional_call(layer, {given}, (x,))` for a call `layer(x)` by position."""
     args = cst.Tuple([cst.Element(arg.value) for arg in call.args])
     return expression(f"{function}({{m}}, {{{given}}}, {{a}})", m=call.func, a=args)
